@@ -1,0 +1,157 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A FileError says what is wrong in a pipeline file, and where. Its text is
+// "FILE:LINE: FIELD: what, got VALUE".
+type FileError struct {
+	File   string
+	Line   int    // 1-based; 0 when the whole file is meant
+	Field  string // such as "tables[2].columns[0].type"; empty for a syntax error
+	Value  string // as written; empty when a field is missing
+	Reason string
+}
+
+// Error implements error.
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	b.WriteString(": ")
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Value != "" {
+		fmt.Fprintf(&b, ", got %q", e.Value)
+	}
+	return b.String()
+}
+
+// Load reads and checks the pipeline file at path. What is wrong in the file
+// is a *FileError; several are joined.
+func Load(path string) (*Pipeline, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load pipeline file: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads and checks the text of a pipeline file; name stands for it in
+// errors. Unknown keys are refused.
+func Parse(name string, text []byte) (*Pipeline, error) {
+	tree, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, yamlError(name, tree, err)
+	}
+	var p Pipeline
+	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
+	if err := dec.Decode(&p); err != nil {
+		return nil, yamlError(name, tree, err)
+	}
+	c := &checker{file: name, tree: tree}
+	c.pipeline(&p)
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	return &p, nil
+}
+
+// yamlError turns the library's error into one line with a place.
+func yamlError(name string, tree *ast.File, err error) error {
+	out := &FileError{File: name, Reason: "cannot be read as YAML"}
+	if located, ok := errors.AsType[yaml.Error](err); ok {
+		out.Reason = located.GetMessage()
+		if t := located.GetToken(); t != nil {
+			out.Line = t.Position.Line
+			out.Field, out.Value = fieldAt(tree, t)
+		}
+	} else {
+		out.Reason = firstLine(err.Error())
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// fieldAt finds the path of the node that a token belongs to, and its value.
+func fieldAt(tree *ast.File, t *token.Token) (field, value string) {
+	if tree == nil {
+		return "", ""
+	}
+	finder := &tokenFinder{want: t}
+	for _, doc := range tree.Docs {
+		if doc.Body != nil {
+			ast.Walk(finder, doc.Body)
+		}
+	}
+	if finder.found == nil {
+		return "", ""
+	}
+	if scalar, ok := finder.found.(ast.ScalarNode); ok {
+		value = fmt.Sprint(scalar.GetValue())
+	}
+	return strings.TrimPrefix(finder.found.GetPath(), "$."), value
+}
+
+type tokenFinder struct {
+	want  *token.Token
+	found ast.Node
+}
+
+// Visit implements ast.Visitor. The last node at the token's place is the
+// innermost one.
+func (f *tokenFinder) Visit(n ast.Node) ast.Visitor {
+	if t := n.GetToken(); t != nil && t.Position != nil && f.want.Position != nil &&
+		t.Position.Line == f.want.Position.Line && t.Position.Column == f.want.Position.Column {
+		f.found = n
+	}
+	return f
+}
+
+// lineOf returns the line of the node at a path such as "tables[2].key"; of
+// the nearest node above it when there is none.
+func lineOf(tree *ast.File, field string) int {
+	for field != "" {
+		if path, err := yaml.PathString("$." + field); err == nil {
+			if n, err := path.FilterFile(tree); err == nil && n != nil && n.GetToken() != nil {
+				return n.GetToken().Position.Line
+			}
+		}
+		cut := strings.LastIndexAny(field, ".[")
+		if cut < 0 {
+			break
+		}
+		field = field[:cut]
+	}
+	return 1
+}
+
+// digitText is text whatever YAML takes its digits for: 32 digits without a
+// letter are not a number.
+type digitText string
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (d *digitText) UnmarshalYAML(n ast.Node) error {
+	if t := n.GetToken(); t != nil {
+		*d = digitText(t.Value)
+	}
+	return nil
+}

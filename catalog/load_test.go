@@ -1,0 +1,203 @@
+package catalog_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/catalog"
+	"icehose/cdc"
+)
+
+const minimal = `version: 1
+database: shop
+source: {engine: postgresql, position: postgres}
+tables:
+  - source: public.Orders
+    mode: mirror
+    key: [id]
+    columns:
+      - {name: id, type: long}
+      - {name: total, type: "decimal(12,2)"}
+`
+
+func TestParseDefaults(t *testing.T) {
+	p, err := catalog.Parse("pipeline.yaml", []byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.BySource("public", "Orders")
+	if table == nil {
+		t.Fatal("no table public.Orders")
+	}
+	if p.ByTarget("shop", "orders") != table {
+		t.Error("target shop.orders is not the same table")
+	}
+	got := []any{
+		table.Database(), table.Name(), table.OnLoad, table.OnInsert, table.Nulls, table.Unchanged, table.Position.Source,
+		p.OnUnknownTable, p.Source.BeforeImage, table.KeyColumns(), table.Columns[1].Type,
+	}
+	want := []any{
+		"shop", "orders", catalog.LoadInsert, catalog.InsertUpdate, catalog.NullsOmitted, catalog.UnchangedAbsent, cdc.SourcePostgres,
+		catalog.UnknownFail, "before-image",
+		[]int{0},
+		catalog.Type{Kind: catalog.Decimal, Precision: 12, Scale: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults differ (-want +got):\n%s", diff)
+	}
+}
+
+// A broken file is refused with file, line, field and value.
+func TestParseRefuses(t *testing.T) {
+	edit := func(old, text string) string {
+		if !strings.Contains(minimal, old) {
+			t.Fatalf("minimal file has no %q", old)
+		}
+		return strings.Replace(minimal, old, text, 1)
+	}
+	tests := []struct{ name, text, want string }{
+		{"not yaml", "version: [1", `pipeline.yaml:1:`},
+		{"unknown key", edit("mode: mirror", "mode: mirror\n    modes: x"), `pipeline.yaml:7: tables[0].modes`},
+		{"wrong mode", edit("mode: mirror", "mode: miror"), `pipeline.yaml:6: tables[0].mode: want mirror, changelog, got "miror"`},
+		{"no mode", edit("    mode: mirror\n", ""), `pipeline.yaml:5: tables[0].mode: want mirror, changelog`},
+		{"wrong version", edit("version: 1", "version: 2"), `pipeline.yaml:1: version: want 1`},
+		{"version is text", edit("version: 1", "version: one"), `pipeline.yaml:1: version`},
+		{"wrong engine", edit("postgresql", "postgres9"), `pipeline.yaml:3: source.engine: want postgresql`},
+		{"wrong type", edit("type: long", "type: bigint"), `pipeline.yaml:9: tables[0].columns[0].type`},
+		{"decimal too wide", edit("12,2", "39,2"), `pipeline.yaml:10: tables[0].columns[1].type`},
+		{"key is no column", edit("key: [id]", "key: [nr]"), `pipeline.yaml:7: tables[0].key[0]: no column of this name, got "nr"`},
+		{"float key", edit("type: long", "type: double"), `pipeline.yaml:7: tables[0].key[0]: a double cannot be a key`},
+		{"masked key", edit("type: long", "type: long, mask: sha256"), `tables[0].key[0]: a key column cannot be excluded or masked`},
+		{"upper-case column", edit("name: total", "name: Total"), `pipeline.yaml:10: tables[0].columns[1].name: want a lower-case name`},
+		{"same column twice", edit("name: total", "name: id"), `tables[0].columns[1].name: already the name of columns[0]`},
+		{"metadata name", edit("name: total", "name: cdc_position"), `names that begin with cdc_`},
+		{"no position", edit("position: postgres", "position: lsn"), `pipeline.yaml:3: source.position: want postgres`},
+		{"mirror without position", edit("position: postgres", "position: none"), `tables[0].position: a mirror with a key needs a position`},
+		{"no columns", minimal[:strings.Index(minimal, "    columns:")], `tables[0].columns: want at least one column`},
+		{"bad floor", minimal + "    loads: [{floor: 0/16, since: 2026-01-01T00:00:00Z}]\n", `tables[0].loads[0].floor: want the 32 hexadecimal digits`},
+		{"table twice", minimal + strings.TrimPrefix(minimal[strings.Index(minimal, "  - source"):], ""), `tables[1].source: already described by tables[0]`},
+		{"loss that does not exist", edit("type: long", "type: long, allow_lossy: [all]"), `allow_lossy[0]: want round, null, replace`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := catalog.Parse("pipeline.yaml", []byte(tt.text))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+			var place *catalog.FileError
+			if !errors.As(err, &place) || place.Line == 0 {
+				t.Errorf("error has no line: %#v", err)
+			}
+		})
+	}
+}
+
+func TestLoadMissingFile(t *testing.T) {
+	_, err := catalog.Load(filepath.Join(t.TempDir(), "pipeline.yaml"))
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want a missing file", err)
+	}
+}
+
+func TestEpochAndLoad(t *testing.T) {
+	at := func(s string) time.Time {
+		when, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return when
+	}
+	text := minimal + `    loads:
+      - {floor: 00000000000000010000000000000000, since: 2026-02-01T00:00:00Z}
+      - {floor: 00000000000000020000000000000000, since: 2026-03-01T00:00:00Z}
+epochs: [{epoch: 1, since: 2026-02-15T00:00:00Z}]
+`
+	p, err := catalog.Parse("pipeline.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tables[0]
+	if _, ok := table.LoadAt(at("2026-01-31T23:59:59Z")); ok {
+		t.Error("a record built before the first reload belongs to the first load")
+	}
+	if l, ok := table.LoadAt(at("2026-02-01T00:00:00Z")); !ok || l.Floor != (cdc.Body{Hi: 1}) {
+		t.Errorf("since is inclusive: got %v %v", l, ok)
+	}
+	if l, _ := table.LoadAt(at("2026-12-01T00:00:00Z")); l.Floor != (cdc.Body{Hi: 2}) {
+		t.Errorf("the last load counts: got %v", l)
+	}
+	if got := p.EpochAt(at("2026-02-14T00:00:00Z")); got != 0 {
+		t.Errorf("epoch before the first: got %d", got)
+	}
+	if got := p.EpochAt(at("2026-02-15T00:00:00Z")); got != 1 {
+		t.Errorf("epoch at its since: got %d", got)
+	}
+}
+
+func TestTypeRoundTrip(t *testing.T) {
+	for _, s := range []string{
+		"boolean", "int", "long", "float", "double", "decimal(38,0)", "decimal(9,9)", "date", "time", "timestamp", "timestamptz",
+		"string", "uuid", "fixed[16]", "binary",
+	} {
+		typ, err := catalog.ParseType(s)
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+		if got := typ.String(); got != s {
+			t.Errorf("got %s, want %s", got, s)
+		}
+	}
+	for _, s := range []string{"", "bigint", "decimal", "decimal(0,0)", "decimal(10)", "decimal(10,11)", "decimal(39,1)", "fixed", "fixed[0]", "fixed[x]", "Long", "fixed[1"} {
+		if _, err := catalog.ParseType(s); err == nil {
+			t.Errorf("accepted %q", s)
+		}
+	}
+}
+
+func TestLakeColumns(t *testing.T) {
+	table := &catalog.Table{Mode: catalog.Changelog, Columns: []*catalog.Column{
+		{Name: "id", Type: catalog.Type{Kind: catalog.Long}},
+		{Name: "secret", Type: catalog.Type{Kind: catalog.Long}, Exclude: true},
+		{Name: "mail", Type: catalog.Type{Kind: catalog.Binary}, Mask: catalog.MaskSHA256},
+	}}
+	columns, data := table.LakeColumns()
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name + " " + c.Type.String()
+	}
+	want := []string{
+		"id long", "mail string", "cdc_position string", "cdc_committed_at timestamptz", "cdc_operation string",
+		"cdc_old_key string", "cdc_absent string",
+	}
+	if diff := cmp.Diff(want, names); diff != "" || data != 2 {
+		t.Errorf("data columns %d, columns (-want +got):\n%s", data, diff)
+	}
+	table.Mode = catalog.Mirror
+	if columns, _ := table.LakeColumns(); len(columns) != 4 {
+		t.Errorf("a mirror has %d columns, want 4", len(columns))
+	}
+}
+
+// The pipeline file of the TPC-C fixture is one that people read first.
+func TestLoadTPCC(t *testing.T) {
+	p, err := catalog.Load("../testdata/events/tpcc/pipeline.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := make(map[catalog.Mode]int)
+	for _, table := range p.Tables {
+		modes[table.Mode]++
+	}
+	if diff := cmp.Diff(map[catalog.Mode]int{catalog.Mirror: 6, catalog.Changelog: 3}, modes); diff != "" {
+		t.Errorf("modes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,162 @@
+package dms
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"icehose/cdc"
+)
+
+// text reads a string whose quote stands at i.
+func (s *scanner) text() (v cdc.Value, ok bool) {
+	v.Kind = cdc.String
+	b, start := s.b, s.i
+	for i := start + 1; ; {
+		i = plain(b, i)
+		if i >= len(b) {
+			return v, s.fail(len(b), reasonUnterminated)
+		}
+		switch c := b[i]; {
+		case c == '"':
+			s.i = i + 1
+			v.Raw = b[start:s.i:s.i]
+			return v, true
+		case c == '\\':
+			n := escape(b[i+1:])
+			if n == 0 {
+				return v, s.fail(i, reasonEscape)
+			}
+			v.Escaped = true
+			i += 1 + n
+		case c < ' ':
+			return v, s.fail(i, reasonControlChar)
+		default:
+			for i < len(b) && b[i] >= utf8.RuneSelf {
+				r, n := utf8.DecodeRune(b[i:])
+				if r == utf8.RuneError && n <= 1 {
+					return v, s.fail(i, reasonUTF8)
+				}
+				i += n
+			}
+		}
+	}
+}
+
+// plain returns the first index from i on whose byte is a quote, a backslash,
+// a control character or not ASCII: eight bytes at a time. A byte of mask has
+// its high bit set when its byte of w is one of these; a borrow can only set it
+// falsely above a byte that is, and the lowest one is taken.
+func plain(b []byte, i int) int {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	for i+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[i:])
+		mask := ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & highs
+		if mask != 0 {
+			return i + bits.TrailingZeros64(mask)/8
+		}
+		i += 8
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' && b[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
+// escape returns the length of the escape that follows a backslash, 0 when it
+// is none. A surrogate may stand alone: the grammar allows it, and
+// cdc.Value.AppendText reports it.
+func escape(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+		if len(b) < 5 {
+			return 0
+		}
+		for _, c := range b[1:5] {
+			if !isDigit(c) && (c|0x20)-'a' > 5 {
+				return 0
+			}
+		}
+		return 5
+	}
+	return 0
+}
+
+// skip reads the object or array at i, which stands inside depth others, down
+// to its end. It keeps one bit for every level it is in, 1 for an object, so
+// hostile nesting costs no stack.
+func (s *scanner) skip(depth int) bool {
+	var stack uint64
+	for level := 0; ; {
+		switch c := s.space(); c {
+		case '{', '[':
+			if depth+level >= maxDepth {
+				return s.fail(s.i, reasonDepth)
+			}
+			level++
+			stack <<= 1
+			if c == '{' {
+				stack |= 1
+			}
+			s.i++
+			if next := s.space(); next != c+2 { // '{'+2 is '}', '['+2 is ']'
+				if c == '{' && !s.nextKey(next) {
+					return false
+				}
+				continue
+			}
+		case '"':
+			if _, ok := s.text(); !ok {
+				return false
+			}
+		default:
+			if _, ok := s.scalar(c); !ok {
+				return false
+			}
+		}
+		if done, ok := s.closing(&stack, &level); done || !ok {
+			return ok
+		}
+	}
+}
+
+// closing reads what may follow a value inside skip: the ends of the objects
+// and arrays that it was the last of, then a comma and in an object a key.
+func (s *scanner) closing(stack *uint64, level *int) (done, ok bool) {
+	for *level > 0 {
+		object := *stack&1 == 1
+		c := s.space()
+		switch {
+		case object && c == '}', !object && c == ']':
+			s.i++
+			*stack >>= 1
+			*level--
+		case c != ',':
+			return false, s.unexpected(reasonComma)
+		case object:
+			s.i++
+			return false, s.nextKey(s.space())
+		default:
+			s.i++
+			return false, true
+		}
+	}
+	return true, true
+}
+
+// nextKey reads a key that begins with c, and its colon.
+func (s *scanner) nextKey(c byte) bool {
+	if c != '"' {
+		return s.unexpected(reasonKey)
+	}
+	_, ok := s.key()
+	return ok
+}

@@ -1,0 +1,173 @@
+package cdc_test
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"icehose/cdc"
+)
+
+func TestParsePositionKind(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"none", "postgres", "mysql", "column:AR_H_CHANGE_SEQ", "column:a:b"} {
+		k, err := cdc.ParsePositionKind(s)
+		if err != nil || k.String() != s {
+			t.Errorf("%q became %q, %v", s, k, err)
+		}
+	}
+	for _, s := range []string{"", "column:", "column", "Postgres", "oracle", "none "} {
+		if k, err := cdc.ParsePositionKind(s); err == nil || strings.Contains(err.Error(), "oracle") {
+			t.Errorf("%q became %v, %v", s, k, err)
+		}
+	}
+	if got := (cdc.PositionKind{}).String(); got != "invalid" {
+		t.Errorf("the zero kind is called %q", got)
+	}
+}
+
+func TestBodyOf(t *testing.T) {
+	t.Parallel()
+	column := func(kind cdc.Kind, raw string) *cdc.Change {
+		return &cdc.Change{Data: cdc.Fields{{Name: []byte("seq"), Value: cdc.Value{Kind: kind, Escaped: strings.Contains(raw, `\`), Raw: []byte(raw)}}}}
+	}
+	position := func(s string) *cdc.Change { return &cdc.Change{StreamPosition: s} }
+	for _, test := range []struct {
+		name, kind string
+		in         *cdc.Change
+		want       cdc.Body
+		fails      bool
+	}{
+		{"postgres", "postgres", position("00000002/7C007178.3.00000002/7C0071D0"), cdc.Body{Hi: 0x27C0071D0, Lo: 0x27C007178}, false},
+		{"postgres, both LSNs the same", "postgres", position("00000002/7C007178.2.00000002/7C007178"), cdc.Body{Hi: 0x27C007178, Lo: 0x27C007178}, false},
+		{"postgres, not padded", "postgres", position("2/a.-1.FFFFFFFF/FFFFFFFF"), cdc.Body{Hi: 1<<64 - 1, Lo: 0x20000000A}, false},
+		{"postgres, empty", "postgres", position(""), cdc.Body{}, true},
+		{"postgres, now", "postgres", position("0000003B/E8003618.NOW"), cdc.Body{}, true},
+		{"postgres, one LSN", "postgres", position("0000003B/E8003618"), cdc.Body{}, true},
+		{"postgres, digits missing", "postgres", position("0000003B/.2.0000003B/E8003618"), cdc.Body{}, true},
+		{"postgres, too many digits", "postgres", position("00000003B/E8003618.2.0000003B/E8003618"), cdc.Body{}, true},
+		{"postgres, no digits", "postgres", position("0000003B/E8003618.2.0000003B/E800361G"), cdc.Body{}, true},
+		{"postgres, something after", "postgres", position("0000003B/E8003618.2.0000003B/E8003618.1"), cdc.Body{}, true},
+		{"postgres, position of MySQL", "postgres", position("mysql-bin.000001:4:-1:4:1:mysql-bin.000001:4"), cdc.Body{}, true},
+		{"mysql", "mysql", &cdc.Change{TransactionID: 156<<32 | 1314, HasTransactionID: true}, cdc.Body{Lo: 670014899490}, false},
+		{"mysql, zero", "mysql", &cdc.Change{HasTransactionID: true}, cdc.Body{}, false},
+		{"mysql, absent", "mysql", &cdc.Change{}, cdc.Body{}, true},
+		{"column of text", "column:seq", column(cdc.String, `"20260205124524000000000000050700869"`), cdc.Body{Hi: 0x3e6e7bd755a8f, Lo: 0x88ce63947685a245}, false},
+		{"column of a number", "column:seq", column(cdc.Number, `18446744073709551616`), cdc.Body{Hi: 1}, false},
+		{"column with escapes", "column:seq", column(cdc.String, `"\u0031\u0032"`), cdc.Body{Lo: 12}, false},
+		{"column of 38 nines", "column:seq", column(cdc.Number, strings.Repeat("9", 38)), cdc.Body{Hi: 0x4b3b4ca85a86c47a, Lo: 0x098a223fffffffff}, false},
+		{"column of 39 digits", "column:seq", column(cdc.Number, strings.Repeat("1", 39)), cdc.Body{}, true},
+		{"column of a megabyte", "column:seq", column(cdc.String, `"`+strings.Repeat("1", 1<<20)+`"`), cdc.Body{}, true},
+		{"column empty, as on a load", "column:seq", column(cdc.String, `""`), cdc.Body{}, true},
+		{"column null", "column:seq", column(cdc.Null, `null`), cdc.Body{}, true},
+		{"column boolean", "column:seq", column(cdc.Bool, `true`), cdc.Body{}, true},
+		{"column with exponent", "column:seq", column(cdc.Number, `2.02e+34`), cdc.Body{}, true},
+		{"column negative", "column:seq", column(cdc.Number, `-1`), cdc.Body{}, true},
+		{"column missing", "column:other", column(cdc.Number, `1`), cdc.Body{}, true},
+		{"none", "none", &cdc.Change{}, cdc.Body{}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			k, err := cdc.ParsePositionKind(test.kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := k.BodyOf(test.in)
+			if got != test.want || (err != nil) != test.fails || test.fails && !errors.Is(err, cdc.ErrNoPosition) {
+				t.Errorf("got %x/%x, %v", got.Hi, got.Lo, err)
+			}
+		})
+	}
+	if _, err := (cdc.PositionKind{}).BodyOf(&cdc.Change{}); !errors.Is(err, cdc.ErrNoPosition) {
+		t.Errorf("the zero kind says %v", err)
+	}
+}
+
+// TestPostgresOrderHoldsForBothReadings: it is not documented which of the two
+// numbers is the commit. The order of transactions that touch one row is right
+// whichever it is: the later one began its change after the earlier committed.
+func TestPostgresOrderHoldsForBothReadings(t *testing.T) {
+	t.Parallel()
+	kind := cdc.PositionKind{Source: cdc.SourcePostgres}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 6).Draw(t, "transactions")
+		commitFirst := rapid.Bool().Draw(t, "commit first")
+		next := rapid.Uint64Range(0, 1<<40).Draw(t, "start")
+		var last cdc.Body
+		for i := range n {
+			change := next + rapid.Uint64Range(1, 1<<34).Draw(t, "to the change")
+			commit := change + rapid.Uint64Range(0, 1<<34).Draw(t, "to the commit")
+			next = commit
+			first, second := change, commit
+			if commitFirst {
+				first, second = commit, change
+			}
+			b, err := kind.BodyOf(&cdc.Change{StreamPosition: fmt.Sprintf("%s.%d.%s", lsn(first), rapid.IntRange(0, 12).Draw(t, "middle"), lsn(second))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 && b.Compare(last) <= 0 {
+				t.Errorf("transaction %d has body %s after %s", i, b, last)
+			}
+			last = b
+		}
+	})
+}
+
+func lsn(n uint64) string { return fmt.Sprintf("%08X/%08X", n>>32, n&0xFFFFFFFF) }
+
+func TestParseLSNRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := word().Draw(t, "n")
+		for _, s := range []string{lsn(n), fmt.Sprintf("%X/%X", n>>32, n&0xFFFFFFFF), strings.ToLower(lsn(n))} {
+			if got, ok := cdc.ParseLSN(s); !ok || got != n {
+				t.Errorf("%s became %x, %v", s, got, ok)
+			}
+		}
+	})
+	for _, s := range []string{"", "/", "1", "1/", "/1", "1/2/3", "-1/2", "+1/2", "1/ 2", "123456789/1", "1/123456789", "0x1/2"} {
+		if n, ok := cdc.ParseLSN(s); ok {
+			t.Errorf("%q became %x", s, n)
+		}
+	}
+}
+
+func TestMySQLOrderFollowsTheBinlog(t *testing.T) {
+	t.Parallel()
+	kind := cdc.PositionKind{Source: cdc.SourceMySQL}
+	rapid.Check(t, func(t *rapid.T) {
+		files, offsets := [2]uint64{}, [2]uint64{}
+		var bodies [2]cdc.Body
+		for i := range bodies {
+			files[i] = rapid.Uint64Range(0, 5).Draw(t, "file")
+			offsets[i] = uint64(rapid.Uint32().Draw(t, "offset"))
+			b, err := kind.BodyOf(&cdc.Change{HasTransactionID: true, TransactionID: files[i]<<32 | offsets[i]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bodies[i] = b
+		}
+		want := files[0] < files[1] || files[0] == files[1] && offsets[0] < offsets[1]
+		if got := bodies[0].Compare(bodies[1]) < 0; got != want {
+			t.Errorf("%d:%d before %d:%d is %v", files[0], offsets[0], files[1], offsets[1], got)
+		}
+	})
+}
+
+func TestColumnDigitsAreTheirNumber(t *testing.T) {
+	t.Parallel()
+	kind := cdc.PositionKind{Source: cdc.SourceColumn, Column: "seq"}
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.StringMatching(`[0-9]{1,38}`).Draw(t, "digits")
+		b, err := kind.BodyOf(&cdc.Change{Data: cdc.Fields{{Name: []byte("seq"), Value: cdc.Value{Kind: cdc.String, Raw: []byte(`"` + digits + `"`)}}}})
+		want, _ := new(big.Int).SetString(digits, 10)
+		if err != nil || number(b).Cmp(want) != 0 {
+			t.Errorf("%s became %s, %v", digits, number(b), err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+// Command icehose carries changes of a database into Iceberg tables and proves
+// that they agree.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses, as of diff(1).
+const (
+	exitSame      = 0 // done, and nothing differs
+	exitDifferent = 1 // done, and something differs or was found
+	exitTrouble   = 2 // could not be done, or not be decided
+)
+
+// environment is what a command gets from the process around it.
+type environment struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	log            *slog.Logger
+	getenv         func(string) string
+}
+
+// exitError carries an exit status whose reason was already reported.
+type exitError int
+
+// Error implements error.
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// cli is the grammar of the command line.
+type cli struct {
+	JSON    bool `name:"json" help:"Print results, and errors, as JSON."`
+	Verbose bool `help:"Log every commit, not only what went wrong."`
+
+	Demo    demoCmd    `cmd:"" help:"Carry a recorded database's changes into a local lake under hostile delivery, and prove the result."`
+	Capture captureCmd `cmd:"" help:"Capture a live PostgreSQL as AWS DMS would write it to a Kinesis stream."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv})
+	stop()
+	os.Exit(status)
+}
+
+// run parses args, runs the command and returns the exit status.
+func run(ctx context.Context, args []string, env environment) int {
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelWarn)
+	env.log = slog.New(slog.NewJSONHandler(env.stderr, &slog.HandlerOptions{Level: level}))
+	var grammar cli
+	exited := -1
+	parser, err := kong.New(&grammar,
+		kong.Name("icehose"),
+		kong.Description("Change data capture into Apache Iceberg that ends up right, and proves it."),
+		kong.Writers(env.stdout, env.stderr),
+		kong.Exit(func(status int) {
+			if exited < 0 {
+				exited = status
+			}
+		}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		return report(env, false, err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help was printed
+		return exited
+	}
+	if err != nil {
+		return report(env, grammar.JSON, fmt.Errorf("%w (see icehose --help)", err))
+	}
+	if grammar.Verbose {
+		level.Set(slog.LevelInfo)
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	return report(env, grammar.JSON, command.Run(&env, &grammar))
+}
+
+// report prints err, as JSON if asked, and returns the exit status it means.
+func report(env environment, asJSON bool, err error) int {
+	var status exitError
+	switch {
+	case err == nil:
+		return exitSame
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, context.Canceled):
+		err = errors.New("interrupted: what was committed stays, run it again to go on")
+	}
+	if asJSON {
+		// A failed write of an error has nowhere left to be told.
+		_ = json.NewEncoder(env.stdout).Encode(map[string]string{"error": err.Error()})
+	} else {
+		_, _ = fmt.Fprintf(env.stderr, "icehose: %v\n", err)
+	}
+	return exitTrouble
+}

@@ -1,0 +1,270 @@
+package lake_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/catalog"
+	"icehose/cdc"
+	"icehose/reconcile"
+	"icehose/reconcile/lake"
+	"icehose/reconcile/reconciletest"
+)
+
+var _ lake.Store = (*fakeStore)(nil)
+
+func TestReader(t *testing.T) {
+	reconciletest.TestReader(t, func(t *testing.T, p *catalog.Pipeline, tables reconciletest.Tables) reconcile.Reader {
+		store := newFakeStore()
+		for name, rows := range tables {
+			store.put(name, lakeRows(reconciletest.Table(t, p, name), rows))
+		}
+		return lake.Open(store)
+	})
+}
+
+// A table stays at the snapshot of the first call; a new Reader sees the newest.
+func TestSnapshotIsPinned(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	table := reconciletest.Table(t, p, reconciletest.Lines)
+	one, two := []reconciletest.Row{reconciletest.MakeRow("n", "d", "1")}, []reconciletest.Row{reconciletest.MakeRow("n", "d", "2")}
+	store := newFakeStore()
+	store.put(table.Source, lakeRows(table, one))
+	first := lake.Open(store)
+	pinned, err := first.Pin(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (reconcile.Pinned{Moment: "snapshot 1", Rows: 1}); pinned != want {
+		t.Errorf("Pin says %+v, want %+v", pinned, want)
+	}
+	store.put(table.Source, lakeRows(table, two))
+	for _, tt := range []struct {
+		name   string
+		reader *lake.Reader
+		rows   []reconciletest.Row
+	}{{"pinned", first, one}, {"new", lake.Open(store), two}} {
+		got, err := tt.reader.Digests(t.Context(), table, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(reconciletest.Expected(t, table, tt.rows, 1), got); diff != "" {
+			t.Errorf("%s reader: digests differ (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// A lake table without a snapshot has no rows.
+func TestNoSnapshot(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	store := newFakeStore()
+	for _, name := range []string{reconciletest.Lines, reconciletest.Changes} {
+		table := reconciletest.Table(t, p, name)
+		store.snapshots[name] = nil
+		r := lake.Open(store)
+		pinned, err := r.Pin(t.Context(), table)
+		if err != nil || pinned != (reconcile.Pinned{Moment: "no snapshot"}) {
+			t.Errorf("Pin says %+v, %v", pinned, err)
+		}
+		got, err := r.Digests(t.Context(), table, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(reconciletest.Expected(t, table, nil, 2), got); diff != "" {
+			t.Errorf("digests differ (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Only what is compared is read.
+func TestColumnsOfScan(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	for name, want := range map[string][]string{
+		reconciletest.Lines:   {"note", "doc", "line"},
+		reconciletest.Changes: {"id", "note", "amount", catalog.ColumnPosition, catalog.ColumnOperation, catalog.ColumnOldKey, catalog.ColumnAbsent},
+	} {
+		store := newFakeStore()
+		store.put(name, nil)
+		if _, err := lake.Open(store).Digests(t.Context(), reconciletest.Table(t, p, name), 1); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]string{want}, store.scanned); diff != "" {
+			t.Errorf("%s: columns differ (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A changelog means what its fold says: key changes, columns that a change did
+// not carry, an explicit null, a delete and an insert after it.
+func TestChangelogIsFolded(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	table := reconciletest.Table(t, p, reconciletest.Changes)
+	row := func(id, note, amount string) reconciletest.Row {
+		r := reconciletest.MakeRow(id, note, amount)
+		for i := range r {
+			if r[i].Text == "NULL" {
+				r[i] = reconciletest.Null()
+			}
+		}
+		return r
+	}
+	tests := []struct {
+		name    string
+		changes []reconciletest.Row
+		want    []reconciletest.Row
+	}{
+		{
+			"absent column keeps its value",
+			[]reconciletest.Row{
+				change(table, row("1", "big", "1.00"), 1, cdc.Load, "", ""),
+				change(table, row("1", "NULL", "2.00"), 2, cdc.Update, "", "note"),
+			},
+			[]reconciletest.Row{row("1", "big", "2.00")},
+		},
+		{
+			"explicit null wins",
+			[]reconciletest.Row{
+				change(table, row("1", "NULL", "2.00"), 2, cdc.Update, "", ""),
+				change(table, row("1", "big", "1.00"), 1, cdc.Insert, "", ""),
+			},
+			[]reconciletest.Row{row("1", "NULL", "2.00")},
+		},
+		{
+			"two absent columns",
+			[]reconciletest.Row{
+				change(table, row("1", "NULL", "NULL"), 2, cdc.Update, "", "note,amount"),
+				change(table, row("1", "big", "1.00"), 1, cdc.Insert, "", ""),
+			},
+			[]reconciletest.Row{row("1", "big", "1.00")},
+		},
+		{
+			"key change takes the old row away",
+			[]reconciletest.Row{
+				change(table, row("1", "n", "1.00"), 1, cdc.Insert, "", ""),
+				change(table, row("2", "n", "1.00"), 2, cdc.Update, `["1"]`, ""),
+			},
+			[]reconciletest.Row{row("2", "n", "1.00")},
+		},
+		{
+			"key change that left a column out, after a later row of its old key",
+			[]reconciletest.Row{
+				change(table, row("1", "later", "9.00"), 3, cdc.Insert, "", ""),
+				change(table, row("2", "NULL", "1.00"), 2, cdc.Update, `["1"]`, "note"),
+				change(table, row("1", "big", "1.00"), 1, cdc.Insert, "", ""),
+			},
+			[]reconciletest.Row{row("2", "big", "1.00"), row("1", "later", "9.00")},
+		},
+		{
+			"inserted again after a delete",
+			[]reconciletest.Row{
+				change(table, row("1", "second", "2.00"), 3, cdc.Insert, "", ""),
+				change(table, row("1", "NULL", "NULL"), 2, cdc.Delete, "", ""),
+				change(table, row("1", "first", "1.00"), 1, cdc.Insert, "", ""),
+			},
+			[]reconciletest.Row{row("1", "second", "2.00")},
+		},
+		{
+			"a column that no change carries is NULL",
+			[]reconciletest.Row{change(table, row("1", "NULL", "2.00"), 2, cdc.Update, "", "note")},
+			[]reconciletest.Row{row("1", "NULL", "2.00")},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			store := newFakeStore()
+			store.put(table.Source, tt.changes)
+			got, err := lake.Open(store).Digests(t.Context(), table, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(reconciletest.Expected(t, table, tt.want, 4), got); diff != "" {
+				t.Errorf("digests differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	table := reconciletest.Table(t, p, reconciletest.Changes)
+	good := change(table, reconciletest.MakeRow("1", "n", "1.00"), 1, cdc.Insert, "", "")
+	with := func(column int, text string) reconciletest.Row {
+		row := slices.Clone(good)
+		row[column] = reconciletest.Value{Text: text, Null: text == "NULL"}
+		return row
+	}
+	const pos, op, old, absent = 3, 5, 6, 7
+	tests := []struct {
+		name string
+		row  reconciletest.Row
+		want string
+	}{
+		{"position", with(pos, "hush"), "column cdc_position: not a position"},
+		{"no position", with(pos, "NULL"), "column cdc_position: not a position"},
+		{"operation", with(op, "hush"), "column cdc_operation: not an operation"},
+		{"control", with(op, "control"), "column cdc_operation: not an operation"},
+		{"no operation", with(op, "NULL"), "column cdc_operation: not an operation"},
+		{"old key", with(old, "hush"), "column cdc_old_key: not a JSON array of strings"},
+		{"old key of numbers", with(old, "[1]"), "column cdc_old_key: not a JSON array of strings"},
+		{"old key of two", with(old, `["hush","hush"]`), "column cdc_old_key: 2 texts for 1 key columns"},
+		{"absent", with(absent, "note,hush"), "column cdc_absent: not the name of a column"},
+		{"null key", with(0, "NULL"), "key column id is null"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			store := newFakeStore()
+			store.put(table.Source, []reconciletest.Row{tt.row})
+			_, err := lake.Open(store).Digests(t.Context(), table, 1)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "lake.changes") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hush") {
+				t.Errorf("the error has a value: %v", err)
+			}
+		})
+	}
+}
+
+func TestStoreErrorsArePassedOn(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	for _, name := range []string{reconciletest.Lines, reconciletest.Changes} {
+		table := reconciletest.Table(t, p, name)
+		var rows []reconciletest.Row
+		for range 3 * batchRows {
+			rows = append(rows, reconciletest.MakeRow("1", "2", "3.00"))
+		}
+		if name == reconciletest.Lines {
+			for i := range rows {
+				rows[i][2].Text = "3"
+			}
+		}
+		store := newFakeStore()
+		store.put(name, lakeRows(table, rows))
+		store.fail = errors.New("file is gone")
+		r := lake.Open(store)
+		if _, err := r.Pin(t.Context(), table); !errors.Is(err, store.fail) {
+			t.Errorf("%s: Pin: %v", name, err)
+		}
+		if _, err := r.Digests(t.Context(), table, 1); !errors.Is(err, store.fail) {
+			t.Errorf("%s: Digests: %v", name, err)
+		}
+		store.fail, store.drop = nil, table.Columns[1].Name
+		if _, err := r.Digests(t.Context(), table, 1); err == nil || !strings.Contains(err.Error(), "0 columns called "+store.drop) {
+			t.Errorf("%s: a lake without a column: %v", name, err)
+		}
+	}
+}
+
+func TestUnknownMode(t *testing.T) {
+	table := *reconciletest.Table(t, reconciletest.Pipeline(t), reconciletest.Lines)
+	table.Mode = "both"
+	store := newFakeStore()
+	store.put(table.Source, nil)
+	if _, err := lake.Open(store).Digests(t.Context(), &table, 1); err == nil || !strings.Contains(err.Error(), `no write mode "both"`) {
+		t.Errorf("a mode that is none: %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package iceberg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+
+	"icehose/catalog"
+	"icehose/internal/canon/canonarrow"
+	"icehose/sink"
+)
+
+// A lakeTable is one Iceberg table.
+type lakeTable struct {
+	store      *Store
+	definition *catalog.Table
+	columns    []catalog.Column // lake columns
+}
+
+var _ sink.Table = (*lakeTable)(nil)
+
+func (t *lakeTable) current(ctx context.Context) (*table.Table, error) {
+	return t.store.catalog.LoadTable(ctx, identifier(t.definition))
+}
+
+// Load implements sink.Table.
+func (t *lakeTable) Load(ctx context.Context) (sink.State, error) {
+	current, err := t.current(ctx)
+	if err != nil {
+		return sink.State{}, fmt.Errorf("load table: %w", oneLine(err))
+	}
+	properties := maps.Clone(current.Properties())
+	maps.DeleteFunc(properties, func(name, _ string) bool { return !strings.HasPrefix(name, sink.PropertyPrefix) })
+	return sink.State{Properties: properties, Rows: rowCount(current)}, nil
+}
+
+// rowCount reads the number of rows off the newest snapshot's summary, which
+// is exact only while no delete file speaks of any of them.
+func rowCount(t *table.Table) int64 {
+	snapshot := t.CurrentSnapshot()
+	if snapshot == nil {
+		return 0
+	}
+	if snapshot.Summary == nil {
+		return -1
+	}
+	rows, err := strconv.ParseInt(snapshot.Summary.Properties["total-records"], 10, 64)
+	if deletes := snapshot.Summary.Properties["total-delete-files"]; err != nil || deletes != "0" {
+		return -1
+	}
+	return rows
+}
+
+// Scan implements sink.Table.
+func (t *lakeTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
+	return func(yield func([][]byte, error) bool) {
+		r := rowReader{columns: make([]catalog.Column, len(columns)), row: make([][]byte, len(columns)), ends: make([]int, len(columns))}
+		names := make([]string, len(columns))
+		for n, c := range columns {
+			r.columns[n], names[n] = t.columns[c], t.columns[c].Name
+		}
+		for batch, err := range t.store.Scan(ctx, t.definition, 0, names) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range int(batch.NumRows()) {
+				if err := r.read(batch, i); err != nil {
+					yield(nil, err)
+					return
+				}
+				if !yield(r.row, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A rowReader turns the rows of Arrow batches into texts.
+type rowReader struct {
+	columns []catalog.Column // as the batches have them
+	row     [][]byte
+	ends    []int
+	text    []byte
+}
+
+// read sets row to row i of a batch.
+func (r *rowReader) read(batch arrow.RecordBatch, i int) error {
+	r.text = append(r.text[:0], '-') // never nil, so that an empty text is not null
+	for n, c := range r.columns {
+		if col := batch.Column(n); !col.IsNull(i) {
+			var err error
+			if r.text, err = canonarrow.Append(r.text, col, i, c.Type); err != nil {
+				return fmt.Errorf("column %s: %w", c.Name, err)
+			}
+		}
+		r.ends[n] = len(r.text)
+	}
+	start := 1
+	for n, end := range r.ends {
+		r.row[n] = nil
+		if !batch.Column(n).IsNull(i) {
+			r.row[n] = r.text[start:end:end]
+		}
+		start = end
+	}
+	return nil
+}
+
+// ReadFile implements sink.Table.
+func (t *lakeTable) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	current, err := t.current(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read file %s: %w", name, oneLine(err))
+	}
+	files, location, err := fileAccess(ctx, current, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := files.ReadFile(location)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	return data, nil
+}
+
+// fileAccess returns where a file of a commit lies: beside the data files.
+func fileAccess(ctx context.Context, t *table.Table, name string) (readWriter, string, error) {
+	provider, err := t.LocationProvider()
+	if err != nil {
+		return nil, "", fmt.Errorf("locate file %s: %w", name, err)
+	}
+	fs, err := t.FS(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("locate file %s: %w", name, err)
+	}
+	files, ok := fs.(readWriter)
+	if !ok {
+		return nil, "", errors.New("locate file " + name + ": storage cannot be written")
+	}
+	return files, provider.NewDataLocation(name), nil
+}
+
+type readWriter interface {
+	iceio.ReadFileIO
+	iceio.WriteFileIO
+}

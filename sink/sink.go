@@ -1,0 +1,327 @@
+// Package sink writes delivered rows into the tables of a lake so that the
+// lake ends up right under any order of delivery: shuffled across shards,
+// repeated, late, and cut off by a crash at any point.
+//
+// In come deliveries: the place of each record in its stream and the row that
+// transform made of it, if it made one. Out go commits of a Store (package
+// sink/iceberg), each of which carries the rows of one table together with the
+// note which records they came from. The package also holds the fold
+// (Folder): changelog rows in, current rows out.
+//
+// # Mirror tables
+//
+// A mirror holds one row per key. A change whose position is not greater than
+// the position that the table holds for its key, or held when the key was
+// deleted, is superseded: it changes nothing. The sink keeps the position of
+// every key in memory (53 to 85 bytes a key, see index) and rebuilds that at
+// Open from the table's key columns and cdc_position. Deleted keys are
+// remembered as tombstones in files that a property of the same commit names,
+// for Options.Horizon of source commit time. A change at or below the position
+// of a forgotten tombstone that finds no row of its key is rejected
+// (OlderThanHorizon) instead of bringing back a row.
+//
+// In a mirror without key the position itself is the key: a row is written
+// once, and updates and deletes are rejected.
+//
+// # Changelog tables
+//
+// Every delivered row is appended.
+//
+// # Exactly once
+//
+// With each commit goes the set of records whose rows, if any, the table
+// holds. A record of that set is skipped when it is delivered again, in the
+// same process or after a restart from any earlier point of the stream. The
+// set is kept exactly, holes included, so its size grows with the number of
+// holes, not with the number of records.
+//
+// # What it does not promise
+//
+// Nothing delivered since the last Flush survives a crash: the source must
+// deliver it again. Commits of different tables are not atomic together. One
+// sink writes a lake at a time; a second one is noticed (ErrFenced), not merged.
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"icehose/catalog"
+	"icehose/cdc"
+)
+
+// A Row is one row as transform delivers it.
+type Row struct {
+	Database, Table string        // destination
+	Operation       cdc.Operation // Insert, Update (both write the row) or Delete
+	// Data is one JSON object with every lake column, of a delete the key and
+	// metadata columns at least. The sink does not keep it.
+	Data []byte
+}
+
+// A Delivery is one handled record.
+type Delivery struct {
+	Offset Offset
+	Row    *Row // nil when the record had nothing to write
+}
+
+// Options are the settings of a Sink. The zero value means the defaults.
+type Options struct {
+	// FlushRows is the number of buffered rows at which a table is committed;
+	// default 50,000.
+	FlushRows int
+	// FlushBytes bounds the rows buffered for all tables together; beyond it
+	// the largest table is committed. Default 64 MiB.
+	FlushBytes int
+	// Horizon is how long, in source commit time, deleted keys are remembered;
+	// default 7 days.
+	Horizon time.Duration
+	// Log receives commits and rejections; default none.
+	Log *slog.Logger
+	// Reject is called for each row that cannot be written. Its record counts
+	// as handled, so whoever needs it must keep it here.
+	Reject func(Offset, *RejectError)
+	// Now measures TableStats.Busy; without it Busy stays zero.
+	Now func() time.Time
+}
+
+func (o *Options) defaults() {
+	if o.FlushRows <= 0 {
+		o.FlushRows = 50_000
+	}
+	if o.FlushBytes <= 0 {
+		o.FlushBytes = 64 << 20
+	}
+	if o.Horizon <= 0 {
+		o.Horizon = 7 * 24 * time.Hour
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
+	}
+}
+
+// ErrOtherStream is wrapped when a delivered record contradicts what a table
+// has noted about its shard: the lake was filled from another stream.
+var ErrOtherStream = errors.New("record is not of the stream that the table was filled from")
+
+// A Sink writes deliveries into a lake. Only Stats may be called while another
+// method runs.
+type Sink struct {
+	options  Options
+	writers  []*writer // in the order of the pipeline file
+	byTarget map[[2]string]*writer
+	seen     offsets // records handled by this Sink
+	buffered int     // bytes, of all writers
+}
+
+// Open opens the tables of p in the store, creates those that are missing and
+// reads what the sink has to know about the others: for mirrors that is one
+// pass over the key columns.
+func Open(ctx context.Context, p *catalog.Pipeline, store Store, o Options) (*Sink, error) {
+	o.defaults()
+	s := &Sink{options: o, seen: make(offsets), byTarget: make(map[[2]string]*writer, len(p.Tables))}
+	for _, t := range p.Tables {
+		w, err := openWriter(ctx, store, t, &s.options)
+		if err != nil {
+			return nil, fmt.Errorf("open table %s.%s: %w", t.Database(), t.Name(), err)
+		}
+		s.writers = append(s.writers, w)
+		s.byTarget[[2]string{t.Database(), t.Name()}] = w
+	}
+	return s, nil
+}
+
+// Deliver takes over the deliveries in the order given and commits tables
+// whose buffer is full. After an error the deliveries may be handed in again,
+// all of them: those that were taken are skipped.
+func (s *Sink) Deliver(ctx context.Context, d []Delivery) error {
+	var last *writer
+	started := s.options.Now()
+	for i := range d {
+		w := s.writer(d[i].Row)
+		if w != last {
+			started = s.busy(last, started)
+			last = w
+		}
+		if w != nil && w.flight != nil {
+			// The outcome of an earlier commit is unknown: its rows must not mix with new ones.
+			if err := s.commit(ctx, w, false); err != nil {
+				return err
+			}
+			started = s.options.Now()
+		}
+		if err := s.take(w, &d[i]); err != nil {
+			return err
+		}
+		if full := s.full(w); full != nil {
+			started = s.busy(w, started)
+			if err := s.commit(ctx, full, false); err != nil {
+				return err
+			}
+			started = s.options.Now()
+		}
+	}
+	s.busy(last, started)
+	return nil
+}
+
+// busy adds the time since to a writer's and returns the time now.
+func (s *Sink) busy(w *writer, since time.Time) time.Time {
+	now := s.options.Now()
+	if w != nil {
+		w.busy.Add(int64(now.Sub(since)))
+	}
+	return now
+}
+
+// writer finds the writer of a row, nil if there is none.
+func (s *Sink) writer(r *Row) *writer {
+	if r == nil {
+		return nil
+	}
+	return s.byTarget[[2]string{r.Database, r.Table}]
+}
+
+// take buffers one delivery; w is its table, nil if it has none.
+func (s *Sink) take(w *writer, d *Delivery) error {
+	if w == nil {
+		if s.seen.add(&d.Offset) && d.Row != nil {
+			s.reject(d, &RejectError{Database: d.Row.Database, Table: d.Row.Table, Reason: UnknownTable})
+		}
+		return nil
+	}
+	applied := w.offsets[d.Offset.Shard]
+	if applied.contradicts(&d.Offset) {
+		return fmt.Errorf("deliver row of %s: shard %s record %d: %w", w.name(), d.Offset.Shard, d.Offset.Ordinal, ErrOtherStream)
+	}
+	w.delivered.Add(1)
+	if !s.seen.add(&d.Offset) || applied.contains(d.Offset.Ordinal) {
+		w.skipped.Add(1)
+		return nil
+	}
+	before := w.size()
+	if err := w.accept(d.Row); err != nil {
+		w.rejected.Add(1)
+		s.reject(d, err)
+	}
+	s.buffered += w.size() - before
+	return nil
+}
+
+// full returns the table to commit now that w has got a row, nil if none has to be.
+func (s *Sink) full(w *writer) *writer {
+	switch {
+	case w == nil:
+		return nil
+	case len(w.changes) >= s.options.FlushRows:
+		return w
+	case s.buffered < s.options.FlushBytes:
+		return nil
+	}
+	largest := w
+	for _, other := range s.writers {
+		if other.size() > largest.size() {
+			largest = other
+		}
+	}
+	return largest
+}
+
+func (s *Sink) reject(d *Delivery, err *RejectError) {
+	s.options.Log.Warn("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
+		slog.String("reason", string(err.Reason)), slog.String("shard", d.Offset.Shard), slog.String("sequence", d.Offset.Sequence))
+	if s.options.Reject != nil {
+		s.options.Reject(d.Offset, err)
+	}
+}
+
+// commit commits what w has buffered; with always also when only its offsets
+// have changed.
+func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
+	started := s.options.Now()
+	before := w.size()
+	err := w.commit(ctx, s.seen, always)
+	s.buffered += w.size() - before
+	s.busy(w, started)
+	if err != nil {
+		return fmt.Errorf("commit table %s: %w", w.name(), err)
+	}
+	return nil
+}
+
+// Flush commits all rows delivered so far. A table that got none is left
+// alone, although the records it has seen pass by are then noted only by a
+// later commit: a commit for every idle table at every Flush would cost more
+// than seeing those records again after a crash.
+func (s *Sink) Flush(ctx context.Context) error { return s.commitAll(ctx, false) }
+
+// Close commits everything, the offsets of idle tables included, so that a
+// second run over the same stream finds nothing to do. The Sink must not be
+// used afterwards; dropping one without Close is what a crash does.
+func (s *Sink) Close(ctx context.Context) error { return s.commitAll(ctx, true) }
+
+// commitAll commits each table even if another fails.
+func (s *Sink) commitAll(ctx context.Context, always bool) error {
+	var errs []error
+	for _, w := range s.writers {
+		if err := s.commit(ctx, w, always); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Handled returns, by shard, how many records from the start of the shard on
+// every table has noted in its last commit: a source may start from there.
+func (s *Sink) Handled() map[string]uint64 {
+	handled := make(map[string]uint64)
+	if len(s.writers) == 0 {
+		return handled
+	}
+	for shard := range s.writers[0].offsets {
+		least := s.writers[0].offsets[shard].prefix()
+		for _, w := range s.writers[1:] {
+			least = min(least, w.offsets[shard].prefix())
+		}
+		if least > 0 {
+			handled[shard] = least
+		}
+	}
+	return handled
+}
+
+// TableStats counts what became of the rows of one table since Open.
+// Delivered is the sum of Applied, Collapsed, Superseded, Skipped, Rejected and
+// the rows still buffered.
+type TableStats struct {
+	Database, Table string
+	Delivered       int64 // rows handed to Deliver
+	Applied         int64 // committed, deletes included
+	Collapsed       int64 // replaced by a later change of the key before they were committed
+	Superseded      int64 // older than, or the same as, what the table holds or held
+	Skipped         int64 // of a record handled before
+	Rejected        int64
+	Commits         int64
+	Rows            int64         // rows in the table, -1 if unknown
+	Busy            time.Duration // time spent on this table, if Options.Now is set
+}
+
+// Stats returns the counts of each table in the order of the pipeline file.
+func (s *Sink) Stats() []TableStats {
+	stats := make([]TableStats, len(s.writers))
+	for i, w := range s.writers {
+		stats[i] = TableStats{
+			Database: w.table.Database(), Table: w.table.Name(),
+			Delivered: w.delivered.Load(), Applied: w.applied.Load(), Collapsed: w.collapsed.Load(),
+			Superseded: w.superseded.Load(), Skipped: w.skipped.Load(), Rejected: w.rejected.Load(),
+			Commits: w.commits.Load(), Rows: w.rows.Load(), Busy: time.Duration(w.busy.Load()),
+		}
+	}
+	return stats
+}

@@ -1,0 +1,172 @@
+package sink
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"iter"
+
+	"icehose/catalog"
+)
+
+// A Store opens the tables of a lake. It is a small interface so that a test
+// can stand in for a lake; package sink/iceberg implements it.
+type Store interface {
+	// OpenTable opens the lake table of t and creates it if there is none. A
+	// table that is there with other columns is an error.
+	OpenTable(ctx context.Context, t *catalog.Table) (Table, error)
+}
+
+// A Table is one lake table. Its methods are never called at the same time.
+type Table interface {
+	// Load reads what the last commit left, whoever made it.
+	Load(ctx context.Context) (State, error)
+	// Commit makes all of b visible at once, or nothing. It returns nil only
+	// if it did; an error that wraps ErrConflict only if it did not because
+	// the table was no longer at b.Parent. After any other error the commit
+	// may or may not have happened.
+	Commit(ctx context.Context, b *Batch) error
+	// Scan yields the rows of the table: the canonical texts of the lake
+	// columns with the given indexes, nil for null, valid until the next row.
+	Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error]
+	// ReadFile reads a file that a commit wrote (Batch.Files).
+	ReadFile(ctx context.Context, name string) ([]byte, error)
+}
+
+// ErrConflict is wrapped by a Commit that certainly did not happen, because
+// somebody else had changed the table.
+var ErrConflict = errors.New("table changed by another writer")
+
+// ErrFenced is wrapped by every error that says that another sink has written
+// the table since this one opened it. This sink must not go on.
+var ErrFenced = errors.New("another sink writes this table")
+
+// A State is what the last commit left of the sink's own notes in a table.
+type State struct {
+	// Properties holds the table properties whose names start with PropertyPrefix.
+	Properties map[string]string
+	Rows       int64 // rows in the table, -1 if the store cannot tell without reading it
+}
+
+// PropertyPrefix starts the name of every table property that the sink owns.
+const PropertyPrefix = "icehose."
+
+// The table properties of the sink. They change only in the transaction that
+// changes the rows they speak of.
+const (
+	PropertyCommit     = PropertyPrefix + "commit-id"  // of the last commit by a sink
+	PropertyOffsets    = PropertyPrefix + "offsets"    // records handled, by shard
+	PropertyHorizon    = PropertyPrefix + "horizon"    // how far back tombstones reach
+	PropertyTombstones = PropertyPrefix + "tombstones" // the files that hold them
+)
+
+// A Batch is one atomic commit.
+type Batch struct {
+	Parent     string            // the commit id that the table must still have; empty for none
+	ID         string            // the commit id that it gets, unique
+	Properties map[string]string // to set, PropertyCommit among them
+	Files      []File            // to write beside the data
+	Drop       []string          // names of Files of earlier commits that this one makes useless
+	// Deletes are key values: rows with these keys that earlier commits wrote
+	// go. Rows of Inserts are never touched by it. Keys are distinct.
+	Deletes Rows
+	Inserts Rows // values of all lake columns
+}
+
+// A File is a small file that belongs to a commit.
+type File struct {
+	Name string // without a folder
+	Data []byte
+}
+
+// Rows is a set of rows of canonical texts. The zero Rows is empty.
+type Rows struct {
+	data   []byte // encoded rows, see appendRow
+	starts []int  // where in data each row begins
+	width  int    // values in an encoded row
+	pick   []int  // which of them; nil for all
+}
+
+// NewRows returns the rows given, each a slice of canonical texts with nil for
+// null. All must have the same length.
+func NewRows(rows ...[][]byte) Rows {
+	var r Rows
+	for _, row := range rows {
+		r.width = len(row)
+		r.starts = append(r.starts, len(r.data))
+		r.data = appendRow(r.data, row)
+	}
+	return r
+}
+
+// Len returns the number of rows.
+func (r Rows) Len() int { return len(r.starts) }
+
+// All yields the rows. A yielded slice is good until the next one; the texts
+// in it are good as long as the Batch is.
+func (r Rows) All() iter.Seq[[][]byte] {
+	return func(yield func([][]byte) bool) {
+		row := make([][]byte, r.width)
+		picked := row
+		if r.pick != nil {
+			picked = make([][]byte, len(r.pick))
+		}
+		for _, start := range r.starts {
+			readRow(r.data[start:], row)
+			for i, j := range r.pick {
+				picked[i] = row[j]
+			}
+			if !yield(picked) {
+				return
+			}
+		}
+	}
+}
+
+// appendRow appends a row: per value one more than its length as a varint, 0
+// for null, then the text.
+func appendRow(dst []byte, row [][]byte) []byte {
+	for _, v := range row {
+		if v == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(v))+1)
+		dst = append(dst, v...)
+	}
+	return dst
+}
+
+// readRow reads what appendRow wrote; the values alias data.
+func readRow(data []byte, row [][]byte) {
+	for i := range row {
+		n, size := uint64(data[0]), 1
+		if n >= 0x80 {
+			n, size = binary.Uvarint(data)
+		}
+		data = data[size:]
+		if n == 0 {
+			row[i] = nil
+			continue
+		}
+		row[i] = data[: n-1 : n-1]
+		data = data[n-1:]
+	}
+}
+
+// rowValue returns one value of an encoded row.
+func rowValue(data []byte, column int) []byte {
+	for ; ; column-- {
+		n, size := binary.Uvarint(data)
+		data = data[size:]
+		if column == 0 {
+			if n == 0 {
+				return nil
+			}
+			return data[: n-1 : n-1]
+		}
+		if n > 0 {
+			data = data[n-1:]
+		}
+	}
+}

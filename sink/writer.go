@@ -1,0 +1,345 @@
+package sink
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"icehose/catalog"
+	"icehose/cdc"
+	"icehose/internal/canon"
+)
+
+// A writer buffers the rows of one table and commits them.
+type writer struct {
+	table    *catalog.Table
+	store    Table
+	log      *slog.Logger
+	columns  []catalog.Column
+	key      []int // lake columns that identify a row; a keyless table's is cdc_position
+	position int   // lake column
+	time     int   // lake column
+	decoder  *decoder
+	guard    *guard // nil for a changelog
+
+	// What the last commit left.
+	offsets  offsets
+	segments []segment
+	commitID string
+
+	// Rows delivered since.
+	data    []byte
+	changes []change
+	latest  map[canon.Hash]int // by key: which of changes is the latest; nil for a changelog
+	flight  *flight
+	keyText []byte
+
+	delivered, applied, collapsed, superseded, skipped, rejected, commits, rows, busy atomic.Int64
+}
+
+// A change is a buffered row of a writer.
+type change struct {
+	start     int // in data
+	key       canon.Hash
+	position  packed
+	committed int64 // Unix microseconds, noTime if unknown
+	deletes   bool
+	collapsed bool // a later change of the key came before the commit
+}
+
+// A flight is a commit that was prepared and may or may not have landed. It
+// stays as it is until that is known.
+type flight struct {
+	batch    Batch
+	offsets  offsets
+	segments []segment
+	newest   int64
+	tried    bool
+}
+
+func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options) (*writer, error) {
+	columns, data := t.LakeColumns()
+	w := &writer{table: t, log: o.Log, columns: columns, position: data, time: data + 1}
+	for _, name := range t.Key {
+		w.key = append(w.key, slices.IndexFunc(w.columns, func(c catalog.Column) bool { return c.Name == name }))
+	}
+	if err := checkKey(w.columns, w.key, t); err != nil {
+		return nil, err
+	}
+	if t.Mode == catalog.Mirror {
+		w.guard = newGuard(o.Horizon)
+		w.latest = make(map[canon.Hash]int)
+		if len(w.key) == 0 {
+			w.key = []int{w.position}
+		}
+	}
+	needed := make([]bool, len(w.columns))
+	for _, i := range append([]int{w.position, w.time}, w.key...) {
+		needed[i] = true
+	}
+	w.decoder = newDecoder(w.columns, needed)
+	var err error
+	if w.store, err = store.OpenTable(ctx, t); err != nil {
+		return nil, err
+	}
+	return w, w.load(ctx)
+}
+
+// checkKey refuses keys that no equality delete can name.
+func checkKey(columns []catalog.Column, key []int, t *catalog.Table) error {
+	for n, i := range key {
+		if i < 0 {
+			return fmt.Errorf("key column %s is not a lake column", t.Key[n])
+		}
+		if k := columns[i].Type.Kind; k == catalog.Float || k == catalog.Double {
+			return fmt.Errorf("key column %s: a %s cannot be a key", t.Key[n], k)
+		}
+	}
+	return nil
+}
+
+func (w *writer) name() string { return w.table.Database() + "." + w.table.Name() }
+
+// load reads what the last commit left.
+func (w *writer) load(ctx context.Context) error {
+	state, err := w.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	w.offsets = make(offsets)
+	if text := state.Properties[PropertyOffsets]; text != "" {
+		if err := json.Unmarshal([]byte(text), &w.offsets); err != nil {
+			return fmt.Errorf("read table property %s: %w", PropertyOffsets, err)
+		}
+	}
+	w.commitID = state.Properties[PropertyCommit]
+	w.rows.Store(state.Rows)
+	if w.guard == nil {
+		return nil
+	}
+	if err := w.guard.readHorizon(state.Properties[PropertyHorizon]); err != nil {
+		return err
+	}
+	if err := w.scanKeys(ctx); err != nil {
+		return err
+	}
+	if w.segments, err = readSegments(ctx, w.store, state.Properties[PropertyTombstones], w.guard); err != nil {
+		return err
+	}
+	w.guard.advance(noTime)
+	w.rows.Store(w.guard.rows())
+	return nil
+}
+
+// scanKeys rebuilds the guard's index from the table.
+func (w *writer) scanKeys(ctx context.Context) error {
+	columns := append(slices.Clone(w.key), w.position)
+	for row, err := range w.store.Scan(ctx, columns) {
+		if err != nil {
+			return fmt.Errorf("read keys: %w", err)
+		}
+		// A row that somebody else wrote has no position: it loses to everything.
+		var p packed
+		if text := row[len(row)-1]; text != nil {
+			var ok bool
+			if p, ok = pack(text); !ok {
+				return fmt.Errorf("read keys: %s of a row is not a position", catalog.ColumnPosition)
+			}
+		}
+		w.guard.restore(w.hash(row[:len(row)-1], nil), &p, false, noTime)
+	}
+	return nil
+}
+
+// hash returns the hash of a key: of the values picked, or of all.
+func (w *writer) hash(values [][]byte, pick []int) canon.Hash {
+	w.keyText = w.keyText[:0]
+	field := func(v []byte) {
+		if v == nil {
+			w.keyText = canon.AppendNull(w.keyText)
+		} else {
+			w.keyText = canon.AppendField(w.keyText, v)
+		}
+	}
+	if pick == nil {
+		for _, v := range values {
+			field(v)
+		}
+	}
+	for _, i := range pick {
+		field(values[i])
+	}
+	return canon.HashRow(w.keyText)
+}
+
+// accept buffers a row unless the table holds, or will hold, a later one.
+func (w *writer) accept(r *Row) *RejectError {
+	fail := func(reason Reason, column string) *RejectError {
+		return &RejectError{Database: w.table.Database(), Table: w.table.Name(), Column: column, Reason: reason}
+	}
+	deletes := r.Operation == cdc.Delete
+	switch {
+	case r.Operation == cdc.Insert:
+	case r.Operation != cdc.Update && !deletes, w.guard == nil:
+		// In a changelog the row that tells of an update or delete is itself an insert.
+		return fail(UnknownOperation, "")
+	case len(w.table.Key) == 0:
+		return fail(NoKey, "")
+	}
+	row, reason, column := w.decoder.decode(r.Data, deletes)
+	if reason != "" {
+		return fail(reason, column)
+	}
+	for _, i := range w.key {
+		if row[i] == nil && i != w.position {
+			return fail(NullKey, w.columns[i].Name)
+		}
+	}
+	p, ok := pack(row[w.position])
+	if !ok {
+		return fail(NoPosition, catalog.ColumnPosition)
+	}
+	c := change{start: len(w.data), position: p, committed: commitTime(row[w.time]), deletes: deletes}
+	if w.guard != nil {
+		c.key = w.hash(row, w.key)
+		if done, reason := w.collapse(&c); reason != "" {
+			return fail(reason, "")
+		} else if done {
+			return nil
+		}
+	}
+	w.data = appendRow(w.data, row)
+	w.changes = append(w.changes, c)
+	return nil
+}
+
+// collapse places a change among the buffered ones of its key. done means that
+// it lost against what is there.
+func (w *writer) collapse(c *change) (done bool, reason Reason) {
+	if i, ok := w.latest[c.key]; ok {
+		if c.position.compare(&w.changes[i].position) <= 0 {
+			w.superseded.Add(1)
+			return true, ""
+		}
+		w.changes[i].collapsed = true
+		w.collapsed.Add(1)
+	} else {
+		switch w.guard.check(c.key, &c.position, c.deletes) {
+		case superseded:
+			w.superseded.Add(1)
+			return true, ""
+		case tooOld:
+			return true, OlderThanHorizon
+		case apply:
+		}
+	}
+	w.latest[c.key] = len(w.changes)
+	return false, ""
+}
+
+// commitTime reads the canonical text of cdc_committed_at.
+func commitTime(text []byte) int64 {
+	t, err := time.Parse("2006-01-02T15:04:05.999999Z", string(text))
+	if err != nil {
+		return noTime // null: canonical text always parses
+	}
+	return t.UnixMicro()
+}
+
+// size is what the buffer takes in memory, roughly.
+func (w *writer) size() int { return len(w.data) + len(w.changes)*200 }
+
+// commit commits the buffer. Without rows it commits nothing unless always is
+// set and the offsets have changed.
+func (w *writer) commit(ctx context.Context, seen offsets, always bool) error {
+	for w.flight != nil || len(w.changes) > 0 || always {
+		if w.flight == nil {
+			f, err := w.prepare(ctx, seen)
+			if err != nil {
+				return err
+			}
+			if len(w.changes) == 0 && f.offsets.equal(w.offsets) {
+				return nil
+			}
+			w.flight = f
+		}
+		if err := w.land(ctx, w.flight); err != nil {
+			return err
+		}
+		w.settle(w.flight)
+		w.flight = nil
+	}
+	return nil
+}
+
+// attempts bounds how often a commit is tried while others change the table.
+const attempts = 8
+
+// land commits f. Before it tries again it looks whether the attempt before
+// has landed, since an error does not always say so.
+func (w *writer) land(ctx context.Context, f *flight) error {
+	for n := 1; ; n++ {
+		if f.tried {
+			landed, err := w.landed(ctx, f)
+			if err != nil || landed {
+				return err
+			}
+		}
+		f.tried = true
+		err := w.store.Commit(ctx, &f.batch)
+		if err == nil {
+			return nil
+		}
+		if n == attempts || !errors.Is(err, ErrConflict) {
+			if landed, lookErr := w.landed(ctx, f); lookErr != nil || landed {
+				return lookOr(err, lookErr)
+			}
+			return err
+		}
+		w.log.Info("commit conflict", slog.String("table", w.name()), slog.Int("attempt", n))
+		if err := pause(ctx, time.Duration(n)*20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// lookOr combines the error of a commit with that of the look after it; a look
+// that found the commit makes good for both.
+func lookOr(commit, look error) error {
+	if look == nil {
+		return nil
+	}
+	return fmt.Errorf("%w (and cannot tell whether it happened: %w)", commit, look)
+}
+
+// landed reads the table to see whether f is its last commit. If that is
+// neither f nor the one that f was built upon, another sink writes the table.
+func (w *writer) landed(ctx context.Context, f *flight) (bool, error) {
+	state, err := w.store.Load(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch state.Properties[PropertyCommit] {
+	case f.batch.ID:
+		return true, nil
+	case f.batch.Parent:
+		return false, nil
+	}
+	return false, ErrFenced
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

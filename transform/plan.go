@@ -1,0 +1,182 @@
+package transform
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"icehose/catalog"
+	"icehose/cdc"
+	"icehose/internal/canon"
+)
+
+// A form is how a column's values stand in the row's JSON.
+type form uint8
+
+const (
+	quoted   form = iota // a string of the canonical text
+	bare                 // the canonical text, which is a JSON number or boolean
+	floating             // the source's own number text
+)
+
+// A column is a column of the lake table that comes from the source.
+type column struct {
+	source  *catalog.Column
+	label   []byte // `"name":`, with a comma before it where one belongs
+	form    form
+	key     int  // its place in the key; -1
+	replace bool // text that is not Unicode gets U+FFFD
+}
+
+// A plan is a table compiled: what every record of it needs, looked up once.
+type plan struct {
+	index    int
+	table    *catalog.Table
+	excluded bool
+	columns  []column // in lake order
+	keyed    bool
+	keyOrder []int          // key place -> index in columns
+	exact    map[string]int // record's spelling -> index in columns, for columns with source:
+	folded   map[string]int // lower-cased spelling -> index in columns, for the others
+	epochs   bool
+	metadata metadataLabels
+}
+
+// metadataLabels are the labels of the metadata columns.
+type metadataLabels struct{ position, committedAt, operation, oldKey, absent []byte }
+
+// Indexes of a field that no lake column is made from.
+const (
+	noColumn = -1 // the pipeline file does not have it
+	leftOut  = -2 // the pipeline file excludes it
+)
+
+func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *plan {
+	out := &plan{
+		index: index, table: t, excluded: excluded, keyed: len(t.Key) > 0, keyOrder: make([]int, len(t.Key)),
+		exact: make(map[string]int), folded: make(map[string]int), epochs: len(p.Epochs) > 0,
+	}
+	for i, c := range t.Columns {
+		at := leftOut
+		if !c.Exclude {
+			at = len(out.columns)
+			col := column{source: c, label: label(c.Name, at > 0), form: formOf(c), key: -1}
+			for _, loss := range c.AllowLossy {
+				col.replace = col.replace || loss == catalog.LossInvalid
+			}
+			for place, k := range t.KeyColumns() {
+				if k == i {
+					col.key = place
+					out.keyOrder[place] = at
+				}
+			}
+			out.columns = append(out.columns, col)
+		}
+		if c.Source != "" {
+			out.exact[c.Source] = at
+		} else {
+			out.folded[c.Name] = at
+		}
+	}
+	out.metadata = metadataLabels{
+		label(catalog.ColumnPosition, len(out.columns) > 0), label(catalog.ColumnCommittedAt, true), label(catalog.ColumnOperation, true),
+		label(catalog.ColumnOldKey, true), label(catalog.ColumnAbsent, true),
+	}
+	return out
+}
+
+func label(name string, comma bool) []byte {
+	var out []byte
+	if comma {
+		out = append(out, ',')
+	}
+	out = append(out, '"')
+	out = appendEscaped(out, []byte(name))
+	return append(out, '"', ':')
+}
+
+// formOf says how a column's values are written. A digest is text whatever the
+// column's type was.
+func formOf(c *catalog.Column) form {
+	if c.Mask == catalog.MaskSHA256 {
+		return quoted
+	}
+	switch c.Type.Kind {
+	case catalog.Boolean, catalog.Int, catalog.Long:
+		return bare
+	case catalog.Float, catalog.Double:
+		return floating
+	case catalog.Decimal, catalog.Date, catalog.Time, catalog.Timestamp, catalog.TimestampTZ, catalog.String, catalog.UUID,
+		catalog.Fixed, catalog.Binary:
+		return quoted
+	}
+	return quoted
+}
+
+// find returns the column that a record's field is for. A spelling in the
+// pipeline file counts exactly; a column without one takes every spelling that
+// lower-cases to its name.
+func (p *plan) find(name []byte) int {
+	if at, ok := p.exact[string(name)]; ok {
+		return at
+	}
+	if at, ok := p.folded[string(name)]; ok {
+		return at
+	}
+	var buffer [64]byte
+	lower := buffer[:0]
+	for _, c := range name {
+		switch {
+		case c >= utf8.RuneSelf:
+			if at, ok := p.folded[string(bytes.ToLower(name))]; ok {
+				return at
+			}
+			return noColumn
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		lower = append(lower, c)
+	}
+	if at, ok := p.folded[string(lower)]; ok {
+		return at
+	}
+	return noColumn
+}
+
+// partial reports whether an update's value of a column stands for "not
+// changed", by what the pipeline file says of the endpoint.
+func (p *plan) partial(c *column, kind cdc.Kind) bool {
+	if !c.source.MayBeUnchanged || c.source.Mask == catalog.MaskNull {
+		return false
+	}
+	switch p.table.Unchanged {
+	case catalog.UnchangedAbsent:
+		return kind == cdc.Missing
+	case catalog.UnchangedNull:
+		// An endpoint that leaves nulls out leaves these out too.
+		return kind == cdc.Null || kind == cdc.Missing && p.table.Nulls == catalog.NullsOmitted
+	case catalog.UnchangedNever:
+		return false
+	}
+	return false
+}
+
+// reasonOf translates canon's closed list of problems.
+func reasonOf(p canon.Problem) Reason {
+	switch p {
+	case canon.NotValid:
+		return InvalidValue
+	case canon.OutOfRange:
+		return OutOfRange
+	case canon.Inexact:
+		return Inexact
+	case canon.BadUnicode:
+		return InvalidUTF8
+	case canon.Damaged:
+		return DamagedNumber
+	}
+	return InvalidValue
+}
+
+// isInternal reports whether a table is one of the replication task's own.
+func isInternal(table string) bool { return strings.HasPrefix(table, "awsdms_") }
