@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,7 +39,47 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 		if n := testing.AllocsPerRun(2000, run); n != 0 || fault != nil {
 			t.Errorf("%.60s...: %v allocations, %v", record, n, fault)
 		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 5000 {
+			run()
+		}
+		runtime.ReadMemStats(&after)
+		// No more than the texts that no two records share, 8 for the block begun.
+		own := uint64(len(c.StreamPosition) + len(c.PartitionKeyValue))
+		if n := (after.TotalAlloc - before.TotalAlloc) / 5000; n > own+8 {
+			t.Errorf("%.60s...: %d bytes a record, %d are its own", record, n, own)
+		}
 	}
+}
+
+// TestDecoderForgets: a stream of ever new names and positions does not stay
+// in the decoder.
+func TestDecoderForgets(t *testing.T) {
+	d := dms.New(dms.Settings{})
+	var c cdc.Change
+	run := func() {
+		for i := range 50000 {
+			long := strings.Repeat("n", 200) + strconv.Itoa(i)
+			record := `{"data":{},"metadata":{"operation":"load","table-name":"` + long + `","stream-position":"` + long + `"}}`
+			if err := d.Decode([]byte(record), &c); err != nil || c.Table != long || c.StreamPosition != long {
+				t.Fatalf("record %d: %v", i, err)
+			}
+		}
+	}
+	before := heap()
+	run()
+	if after := heap(); after > before+6<<20 {
+		t.Errorf("the decoder holds %d bytes", after-before)
+	}
+	runtime.KeepAlive(d)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // BenchmarkDecode decodes order lines as they come from PostgreSQL, wide rows

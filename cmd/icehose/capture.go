@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"icehose/cdc/kinesis"
 	"icehose/internal/dmssim"
@@ -124,6 +125,10 @@ func (cmd *captureCmd) Run(ctx context.Context, env *environment, global *cli) e
 func (cmd *captureCmd) run(ctx context.Context, options dmssim.Options, limit dmssim.Limit, progress *stage, records *int64) (dmssim.Counts, error) {
 	task, err := dmssim.Open(ctx, options)
 	if err != nil {
+		const duplicateObject = "42710"
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == duplicateObject {
+			err = fmt.Errorf("%w: --replace drops what a capture that was killed has left", err)
+		}
 		return nil, err
 	}
 	shown := int64(0)

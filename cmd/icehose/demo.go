@@ -186,7 +186,7 @@ func prepareLake(dir string, mark lakeMark) error {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("prepare lake: %w", err)
-	case len(entries) > 0 && !(len(entries) == 1 && entries[0].Name() == lakeMarkFile+newSuffix):
+	case len(entries) > 1, len(entries) == 1 && entries[0].Name() != lakeMarkFile+newSuffix:
 		old, err := readLakeMark(dir)
 		if err != nil {
 			return err

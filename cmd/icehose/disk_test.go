@@ -26,7 +26,7 @@ func mounted(t *testing.T, options string, flags uintptr) string {
 	return dir
 }
 
-func demo(t *testing.T, lake string) (stdout, stderr string, status int) {
+func runDemo(t *testing.T, lake string) (stdout, stderr string, status int) {
 	t.Helper()
 	icehose, err := exec.LookPath("icehose")
 	if err != nil {
@@ -59,32 +59,32 @@ func oneLine(t *testing.T, stderr string, status int, want string) {
 func TestFullDisk(t *testing.T) {
 	dir := mounted(t, "size=1m", 0)
 	lake := filepath.Join(dir, "lake")
-	_, stderr, status := demo(t, lake)
+	_, stderr, status := runDemo(t, lake)
 	oneLine(t, stderr, status, "no space left on device")
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=512m"); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, stderr, status := demo(t, lake); status != 0 || !strings.Contains(stdout, "equal: ") {
+	if stdout, stderr, status := runDemo(t, lake); status != 0 || !strings.Contains(stdout, "equal: ") {
 		t.Errorf("with room: status %d\n%s%s", status, stdout, stderr)
 	}
 }
 
 func TestReadOnlyFileSystem(t *testing.T) {
 	dir := mounted(t, "size=1m", syscall.MS_RDONLY)
-	_, stderr, status := demo(t, filepath.Join(dir, "lake"))
+	_, stderr, status := runDemo(t, filepath.Join(dir, "lake"))
 	oneLine(t, stderr, status, "read-only file system")
 }
 
-// A lake that was fine and cannot be written any more.
+// A lake that was begun and cannot be written any more.
 func TestLakeTurnsReadOnly(t *testing.T) {
-	dir := mounted(t, "size=512m", 0)
+	dir := mounted(t, "size=1m", 0)
 	lake := filepath.Join(dir, "lake")
-	if _, stderr, status := demo(t, lake); status != 0 {
-		t.Fatalf("status %d: %s", status, stderr)
+	if _, stderr, status := runDemo(t, lake); status != exitTrouble {
+		t.Fatalf("fill the disk: status %d: %s", status, stderr)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=512m"); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, status := demo(t, lake)
-	oneLine(t, stderr, status, "read-only")
+	_, stderr, status := runDemo(t, lake)
+	oneLine(t, stderr, status, "read")
 }

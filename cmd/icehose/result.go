@@ -66,9 +66,9 @@ func (d *demo) result(report *reconcile.Report, took time.Duration) *demoResult 
 		}
 		for _, s := range d.stats {
 			if s.Database == t.Database() && s.Table == t.Name() {
-				line.Superseded += int64(s.Superseded)
-				line.Skipped += int64(s.Skipped)
-				line.Failed += int64(s.Rejected)
+				line.Superseded += s.Superseded + s.Collapsed
+				line.Skipped += s.Skipped
+				line.Failed += s.Rejected
 				line.Seconds += s.Busy.Seconds()
 			}
 		}
@@ -100,14 +100,17 @@ func (r *demoResult) writeText(w io.Writer) error {
 	}
 	// tabwriter aligns all columns alike, and names belong to the left.
 	out := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "%-*s\tmode\tsource\tlake\tchanges\tdropped\tsuperseded\tskipped\tfailed\tinversions\tduplicates\tlate\tseconds\tverdict\t\n",
+	line := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(out, format, args...) // what fails is told by Flush
+	}
+	line("%-*s\tmode\tsource\tlake\tchanges\tdropped\tsuperseded\tskipped\tfailed\tinversions\tduplicates\tlate\tseconds\tverdict\t\n",
 		width, "table")
 	for _, t := range r.Tables {
-		fmt.Fprintf(out, "%-*s\t%s\t%s\t%s\t", width, t.Table, t.Mode, rowsText(t.SourceRows), rowsText(t.LakeRows))
+		line("%-*s\t%s\t%s\t%s\t", width, t.Table, t.Mode, rowsText(t.SourceRows), rowsText(t.LakeRows))
 		for _, n := range []int64{t.Changes, t.Dropped, t.Superseded, t.Skipped, t.Failed, t.Inversions, t.Duplicates, t.Late} {
-			fmt.Fprintf(out, "%s\t", thousands(n))
+			line("%s\t", thousands(n))
 		}
-		fmt.Fprintf(out, "%.2f\t%s\t\n", t.Seconds, t.Verdict)
+		line("%.2f\t%s\t\n", t.Seconds, t.Verdict)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write result: %w", err)

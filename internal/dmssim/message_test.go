@@ -33,8 +33,10 @@ func films() *dmssim.Table {
 // foo is the table of the captured changes.
 func foo() *dmssim.Table {
 	return &dmssim.Table{Schema: "public", Name: "foo", Key: []string{"id"}, Columns: []dmssim.Column{
-		{Name: "id", Kind: dmssim.Integer}, {Name: "name", Kind: dmssim.Text, Nullable: true},
-		{Name: "age", Kind: dmssim.Integer, Nullable: true}, {Name: "attributes", Kind: dmssim.JSONB, Nullable: true},
+		{Name: "id", Kind: dmssim.Integer},
+		{Name: "name", Kind: dmssim.Text, Nullable: true},
+		{Name: "age", Kind: dmssim.Integer, Nullable: true},
+		{Name: "attributes", Kind: dmssim.JSONB, Nullable: true},
 	}}
 }
 
@@ -254,7 +256,8 @@ func TestPartitionKey(t *testing.T) {
 		{"change by default", unformatted(everything), dmssim.Message{Table: foo(), Operation: dmssim.Update, Transaction: transaction}, key(dmssim.SchemaTablePartition, "", "public.foo")},
 		{
 			"change applied in parallel", unformatted(func(s *dmssim.Settings) { s.ParallelApplyThreads = 4 }),
-			dmssim.Message{Table: foo(), Operation: dmssim.Update, Transaction: transaction}, key(dmssim.PrimaryKeyPartition, "42", "42"),
+			dmssim.Message{Table: foo(), Operation: dmssim.Update, Transaction: transaction},
+			key(dmssim.PrimaryKeyPartition, "42", "42"),
 		},
 		{"mapped to the primary key", mapping(dmssim.PrimaryKeyPartition, ""), dmssim.Message{Table: foo(), Operation: dmssim.Delete, Transaction: transaction}, key(dmssim.PrimaryKeyPartition, "42", "42")},
 		{"mapped to the table", mapping(dmssim.SchemaTablePartition, ""), dmssim.Message{Table: foo(), Operation: dmssim.Load}, key(dmssim.SchemaTablePartition, "", "public.foo")},

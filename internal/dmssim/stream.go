@@ -16,6 +16,8 @@ import (
 const (
 	reportEvery = 10 * time.Second // well below the server's wal_sender_timeout
 	shortWait   = 10 * time.Millisecond
+
+	receiveAtMost = 2000 // messages in one go
 )
 
 // startStreaming begins to receive changes, from the start of the slot.
@@ -55,12 +57,14 @@ func (t *Task) CatchUp(ctx context.Context, lsn pglogrepl.LSN) error {
 }
 
 // Receive writes the changes that have arrived, until none arrives for the
-// given time. It returns how many records of the stream it took.
+// given time, or there were so many that the caller has to have a turn. It
+// returns how many messages of the stream it took.
 func (t *Task) Receive(ctx context.Context, wait time.Duration) (int, error) {
 	if err := t.startStreaming(ctx); err != nil {
 		return 0, err
 	}
-	for n := 0; ; n++ {
+	n := 0
+	for ; n < receiveAtMost; n++ {
 		if err := ctx.Err(); err != nil {
 			return n, fmt.Errorf("receive changes: %w", err)
 		}
@@ -82,6 +86,7 @@ func (t *Task) Receive(ctx context.Context, wait time.Duration) (int, error) {
 			return n, fmt.Errorf("receive changes: %w", err)
 		}
 	}
+	return n, nil
 }
 
 // report tells the server what was written, so that it can let go of its log.

@@ -294,12 +294,10 @@ func connectReplication(ctx context.Context, dsn string) (*pgconn.PgConn, error)
 
 // connectCause takes one line out of an error that has one for each attempt.
 func connectCause(err error) error {
-	var fromServer *pgconn.PgError
-	if errors.As(err, &fromServer) {
+	if fromServer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return fromServer
 	}
-	var network *net.OpError
-	if errors.As(err, &network) {
+	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return network
 	}
 	return err
