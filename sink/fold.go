@@ -93,7 +93,8 @@ type version struct {
 	absent   []int  // sorted columns that the change did not carry
 	// from is the old key's history just before a key change, where the
 	// absent columns come from; nil if the key did not change.
-	from *history
+	from   *history
+	oldKey string // whose history that is
 }
 
 func (v *version) lacks(column int) bool {
@@ -103,7 +104,8 @@ func (v *version) lacks(column int) bool {
 
 // later orders versions from the latest on, ties by content.
 func (v *version) later(w *version) int {
-	return cmp.Or(cmp.Compare(w.position, v.position), bytes.Compare(w.row, v.row), slices.Compare(w.absent, v.absent))
+	return cmp.Or(cmp.Compare(w.position, v.position), bytes.Compare(w.row, v.row),
+		slices.Compare(w.absent, v.absent), cmp.Compare(w.oldKey, v.oldKey))
 }
 
 // Add adds one row. The Folder keeps nothing of r's memory.
@@ -131,7 +133,7 @@ func (f *Folder) Add(r FoldRow) {
 	if moved {
 		old := f.history(f.keyOf(r.OldKey, nil))
 		if len(r.Absent) > 0 {
-			v.from = f.before(old, r.Position)
+			v.from, v.oldKey = f.before(old, r.Position), string(f.keyText)
 		}
 		old.finish(r.Position)
 	}
@@ -231,7 +233,8 @@ func (h *history) write(v *version) {
 	if found || at > 0 && !v.gives(h.missing(at)) {
 		return
 	}
-	kept := version{position: v.position, row: slices.Clone(v.row), absent: slices.Clone(v.absent), from: v.from}
+	kept := *v
+	kept.row, kept.absent = slices.Clone(v.row), slices.Clone(v.absent)
 	h.versions = slices.Insert(h.versions, at, kept)
 	for n := at + 1; n < len(h.versions); {
 		if h.versions[n].gives(h.missing(n)) {

@@ -41,29 +41,24 @@ const (
 	tooOld             // nobody remembers whether it does
 )
 
-// check judges a change. Deleting a key that is not there cannot bring back a
-// row, so that is never too old.
-func (g *guard) check(h canon.Hash, p *packed, deletes bool) verdict {
+// check judges a change; live reports whether the table holds a row of its
+// key. Deleting a key that is not there cannot bring back a row, so that is
+// never too old.
+func (g *guard) check(h canon.Hash, p *packed, deletes bool) (v verdict, live bool) {
 	if e := g.keys.find(h); e != nil {
-		last := g.keys.position(e)
-		if p.compare(&last) > 0 {
-			return apply
+		live = e.state&isDeleted == 0
+		if last := g.keys.position(e); p.compare(&last) > 0 {
+			return apply, live
 		}
-		return superseded
+		return superseded, live
 	}
 	if g.hasFloor && p.compare(&g.floor) <= 0 {
 		if deletes {
-			return superseded
+			return superseded, false
 		}
-		return tooOld
+		return tooOld, false
 	}
-	return apply
-}
-
-// live reports whether the table holds a row of the key.
-func (g *guard) live(h canon.Hash) bool {
-	e := g.keys.find(h)
-	return e != nil && e.state&isDeleted == 0
+	return apply, false
 }
 
 // rows returns how many keys have a row.

@@ -36,7 +36,7 @@ func (w *writer) place(f *flight, c *change) {
 		return
 	}
 	f.newest = max(f.newest, c.committed)
-	if w.guard != nil && w.guard.live(c.key) {
+	if c.live {
 		f.batch.Deletes.starts = append(f.batch.Deletes.starts, c.start)
 	}
 	if !c.deletes {

@@ -160,7 +160,7 @@ func (s *Sink) Deliver(ctx context.Context, d []Delivery) error {
 			return err
 		}
 		if full := s.full(w); full != nil {
-			started = s.busy(w, started)
+			s.busy(w, started)
 			if err := s.commit(ctx, full, false); err != nil {
 				return err
 			}
@@ -268,13 +268,17 @@ func (s *Sink) Close(ctx context.Context) error { return s.commitAll(ctx, true) 
 
 // commitAll commits each table even if another fails.
 func (s *Sink) commitAll(ctx context.Context, always bool) error {
-	var errs []error
+	var all error
 	for _, w := range s.writers {
-		if err := s.commit(ctx, w, always); err != nil {
-			errs = append(errs, err)
+		err := s.commit(ctx, w, always)
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err) // on one line, unlike errors.Join
 		}
 	}
-	return errors.Join(errs...)
+	return all
 }
 
 // Handled returns, by shard, how many records from the start of the shard on

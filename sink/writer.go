@@ -49,6 +49,7 @@ type change struct {
 	position  packed
 	committed int64 // Unix microseconds, noTime if unknown
 	deletes   bool
+	live      bool // the table holds a row of the key
 	collapsed bool // a later change of the key came before the commit
 }
 
@@ -226,10 +227,12 @@ func (w *writer) collapse(c *change) (done bool, reason Reason) {
 			w.superseded.Add(1)
 			return true, ""
 		}
-		w.changes[i].collapsed = true
+		w.changes[i].collapsed, c.live = true, w.changes[i].live
 		w.collapsed.Add(1)
 	} else {
-		switch w.guard.check(c.key, &c.position, c.deletes) {
+		var v verdict
+		v, c.live = w.guard.check(c.key, &c.position, c.deletes)
+		switch v {
 		case superseded:
 			w.superseded.Add(1)
 			return true, ""
@@ -301,8 +304,8 @@ func (w *writer) land(ctx context.Context, f *flight) error {
 			}
 			return err
 		}
-		w.log.Info("commit conflict", slog.String("table", w.name()), slog.Int("attempt", n))
-		if err := pause(ctx, time.Duration(n)*20*time.Millisecond); err != nil {
+		w.log.InfoContext(ctx, "commit conflict", slog.String("table", w.name()), slog.Int("attempt", n))
+		if err := pause(ctx, time.Duration(n)*5*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func (t *lakeTable) Commit(ctx context.Context, b *sink.Batch) error {
 		err = t.maintain(ctx, current)
 	}
 	if err != nil {
-		t.store.log.Warn("table maintenance failed", slog.String("table", t.name()), slog.String("error", oneLine(err).Error()))
+		t.store.log.WarnContext(ctx, "table maintenance failed", slog.String("table", t.name()), slog.String("error", oneLine(err).Error()))
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (t *lakeTable) drop(ctx context.Context, current *table.Table, names []stri
 			err = files.Remove(location)
 		}
 		if err != nil {
-			t.store.log.Warn("file not removed", slog.String("table", t.name()), slog.String("file", name), slog.String("error", err.Error()))
+			t.store.log.WarnContext(ctx, "file not removed", slog.String("table", t.name()), slog.String("file", name), slog.String("error", err.Error()))
 		}
 	}
 }
@@ -215,6 +215,6 @@ func (t *lakeTable) maintain(ctx context.Context, current *table.Table) error {
 	if _, err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("expire snapshots: %w", err)
 	}
-	t.store.log.Info("snapshots expired", slog.String("table", t.name()))
+	t.store.log.InfoContext(ctx, "snapshots expired", slog.String("table", t.name()))
 	return nil
 }

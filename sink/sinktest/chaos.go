@@ -139,7 +139,10 @@ func (c *Chaos) session(t testing.TB, w *world, part []record, finish bool, tall
 			}
 			return err == nil
 		}
-		for !try(func(ctx context.Context) error { return s.Deliver(ctx, batch) }) {
+		for tries := 1; !try(func(ctx context.Context) error { return s.Deliver(ctx, batch) }); tries++ {
+			if tries == 500 {
+				t.Fatalf("seed %d: delivery fails again and again", c.Seed)
+			}
 			if !finish && w.r.IntN(3) == 0 {
 				break // crash in the middle
 			}
@@ -213,7 +216,10 @@ func (w *world) shuffled(part []record, handled map[string]uint64, tally *Tally)
 	return batches
 }
 
-var chaosStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// chaosTime is n seconds after the start of the modelled time.
+func chaosTime(n uint64) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
+}
 
 // load makes the rows of a first load, whose records may come after changes
 // of the same rows.
@@ -222,7 +228,7 @@ func (w *world) load() {
 		row := [2]string{"loaded", w.word()}
 		w.current[id] = row
 		origin := cdc.Origin{Shard: shardOf(0), Sequence: strconv.Itoa(1000 + id)}
-		p, err := cdc.LoadPosition(0, cdc.Body{}, chaosStart, origin)
+		p, err := cdc.LoadPosition(0, cdc.Body{}, chaosTime(0), origin)
 		if err != nil {
 			panic(err)
 		}
@@ -332,7 +338,7 @@ func (w *world) changelog(shard string, c change) {
 
 func (w *world) deliver(table, shard string, p cdc.Position, o cdc.Operation, row map[string]any) {
 	row["cdc_position"] = p
-	row["cdc_committed_at"] = chaosStart.Add(time.Duration(w.body) * time.Second).Format("2006-01-02T15:04:05.000000Z")
+	row["cdc_committed_at"] = chaosTime(w.body).Format("2006-01-02T15:04:05.000000Z")
 	data, err := json.Marshal(row)
 	if err != nil {
 		panic(err)

@@ -225,8 +225,9 @@ func buildBytes(b array.Builder, t catalog.Type, text []byte) bool {
 		}
 		return ok
 	case *array.FixedSizeBinaryBuilder:
+		width, isFixed := b.Type().(*arrow.FixedSizeBinaryType)
 		v, ok := unhex(room[:0], text)
-		if ok = ok && t.Kind == catalog.Fixed && len(v) == t.Length; ok {
+		if ok = ok && isFixed && t.Kind == catalog.Fixed && len(v) == t.Length && width.ByteWidth == t.Length; ok {
 			b.Append(v)
 		}
 		return ok

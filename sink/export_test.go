@@ -1,0 +1,113 @@
+package sink
+
+import (
+	"encoding/json"
+	"time"
+
+	"icehose/cdc"
+	"icehose/internal/canon"
+)
+
+// What the tests of the parts need to see of them.
+
+// Packed is a position as the index keeps it.
+type Packed = packed
+
+// Pack reads a position.
+func Pack(text string) (Packed, bool) { return pack([]byte(text)) }
+
+// ComparePacked orders two positions.
+func ComparePacked(a, b Packed) int { return a.compare(&b) }
+
+// TextOf returns the text of a position.
+func TextOf(p Packed) cdc.Position { return p.text() }
+
+// Index is the index of keys.
+type Index struct{ x index }
+
+// Put sets the position of a key.
+func (i *Index) Put(h canon.Hash, p Packed, deleted bool) { i.x.put(h, &p, deleted) }
+
+// Get returns the position of a key.
+func (i *Index) Get(h canon.Hash) (p Packed, deleted, ok bool) {
+	e := i.x.find(h)
+	if e == nil {
+		return p, false, false
+	}
+	return i.x.position(e), e.state&isDeleted != 0, true
+}
+
+// Remove forgets a key that is there.
+func (i *Index) Remove(h canon.Hash) { i.x.remove(h) }
+
+// Len returns the number of keys.
+func (i *Index) Len() int { return i.x.count }
+
+// Tracker keeps the handled records of one shard.
+type Tracker struct{ o offsets }
+
+// NewTracker returns a tracker that has seen nothing.
+func NewTracker() *Tracker { return &Tracker{o: make(offsets)} }
+
+// Add notes a record.
+func (t *Tracker) Add(o Offset) bool { return t.o.add(&o) }
+
+// Prefix returns the contiguous prefix of a shard.
+func (t *Tracker) Prefix(shard string) uint64 { return t.o[shard].prefix() }
+
+// Spans returns the number of spans of a shard.
+func (t *Tracker) Spans(shard string) int { return len(t.o[shard]) }
+
+// Contains reports whether a record was noted.
+func (t *Tracker) Contains(shard string, n uint64) bool { return t.o[shard].contains(n) }
+
+// Contradicts reports whether a record cannot be of the stream seen.
+func (t *Tracker) Contradicts(o Offset) bool { return t.o[o.Shard].contradicts(&o) }
+
+// Union returns what either has seen.
+func (t *Tracker) Union(u *Tracker) *Tracker { return &Tracker{o: t.o.union(u.o)} }
+
+// Equal compares two trackers.
+func (t *Tracker) Equal(u *Tracker) bool { return t.o.equal(u.o) }
+
+// MarshalJSON renders the property.
+func (t *Tracker) MarshalJSON() ([]byte, error) { return json.Marshal(t.o) }
+
+// UnmarshalJSON reads the property.
+func (t *Tracker) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &t.o) }
+
+// Guard is the order guard of a table.
+type Guard struct{ g *guard }
+
+// NewGuard returns an empty guard.
+func NewGuard(horizon time.Duration) Guard { return Guard{newGuard(horizon)} }
+
+// Restore notes what was found in storage.
+func (g Guard) Restore(h canon.Hash, p Packed, deleted bool) { g.g.restore(h, &p, deleted, noTime) }
+
+// Check reports whether a change may be applied, and whether its key has a row.
+func (g Guard) Check(h canon.Hash, p Packed, deletes bool) (applies, live bool) {
+	v, live := g.g.check(h, &p, deletes)
+	return v == apply, live
+}
+
+// RoundTripTombstones writes and reads tombstones; n counts those that came back.
+func RoundTripTombstones(keys []canon.Hash, positions []Packed) (n int, err error) {
+	var tombs []tombstone
+	for i := range keys {
+		tombs = append(tombs, tombstone{key: keys[i], position: positions[i], committed: int64(i) - 1})
+	}
+	got, err := parseTombstones(appendTombstones(nil, tombs))
+	for i := range got {
+		if got[i] == tombs[i] {
+			n++
+		}
+	}
+	return n, err
+}
+
+// ParseTombstones reads a file of tombstones.
+func ParseTombstones(data []byte) (int, error) {
+	tombs, err := parseTombstones(data)
+	return len(tombs), err
+}

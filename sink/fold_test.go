@@ -1,0 +1,384 @@
+package sink_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"icehose/cdc"
+	"icehose/sink"
+)
+
+func change(n uint64) cdc.Position { return cdc.ChangePosition(0, cdc.Body{Lo: n}, 1) }
+
+// loaded is the position of row n of a load with the given floor.
+func loaded(t interface{ Fatal(...any) }, floor uint64, n int) cdc.Position {
+	p, err := cdc.LoadPosition(0, cdc.Body{Lo: floor}, time.UnixMicro(int64(n)), cdc.Origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func texts(values ...string) [][]byte {
+	out := make([][]byte, len(values))
+	for i, v := range values {
+		if v != "NULL" {
+			out[i] = []byte(v)
+		}
+	}
+	return out
+}
+
+// folded adds the rows, again if need be, and renders the result.
+func folded(t interface{ Fatal(...any) }, key []int, columns int, rows []sink.FoldRow) []string {
+	f := sink.NewFolder(key, columns)
+	for passes := 1; passes == 1 || f.Again(); passes++ {
+		if passes > 2 {
+			t.Fatal("a third pass is asked for")
+		}
+		for _, r := range rows {
+			f.Add(r)
+		}
+	}
+	var out []string
+	for row, err := range f.Rows() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, rowString(row.Position, row.Values, row.Unknown))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func rowString(p cdc.Position, values [][]byte, unknown []int) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
+		switch {
+		case slices.Contains(unknown, i):
+			parts[i] = "?"
+		case v == nil:
+			parts[i] = "NULL"
+		default:
+			parts[i] = fmt.Sprintf("%q", v)
+		}
+	}
+	return string(p) + " " + strings.Join(parts, " ")
+}
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	insert := func(n uint64, values ...string) sink.FoldRow {
+		return sink.FoldRow{Position: change(n), Operation: cdc.Insert, Values: texts(values...)}
+	}
+	update := func(n uint64, values ...string) sink.FoldRow {
+		r := insert(n, values...)
+		r.Operation = cdc.Update
+		for i, v := range values {
+			if v == "ABSENT" {
+				r.Values[i] = nil
+				r.Absent = append(r.Absent, i)
+			}
+		}
+		return r
+	}
+	moved := func(from string, r sink.FoldRow) sink.FoldRow {
+		r.OldKey = texts(from)
+		return r
+	}
+	remove := func(n uint64, key string) sink.FoldRow {
+		return sink.FoldRow{Position: change(n), Operation: cdc.Delete, Values: texts(key, "NULL", "NULL")}
+	}
+	for _, test := range []struct {
+		name string
+		in   []sink.FoldRow
+		want []string // position number and values
+	}{
+		{"nothing", nil, nil},
+		{"latest wins", []sink.FoldRow{insert(1, "k", "a", "b"), update(2, "k", "c", "d")}, []string{`2 "k" "c" "d"`}},
+		{"delete removes", []sink.FoldRow{insert(1, "k", "a", "b"), remove(2, "k")}, nil},
+		{"insert after delete", []sink.FoldRow{insert(1, "k", "a", "b"), remove(2, "k"), insert(3, "k", "c", "d")}, []string{`3 "k" "c" "d"`}},
+		{"absent column stays", []sink.FoldRow{insert(1, "k", "a", "b"), update(2, "k", "c", "ABSENT")}, []string{`2 "k" "c" "b"`}},
+		{
+			"absent over several changes",
+			[]sink.FoldRow{insert(1, "k", "a", "b"), update(2, "k", "ABSENT", "c"), update(3, "k", "d", "ABSENT"), update(4, "k", "ABSENT", "ABSENT")},
+			[]string{`4 "k" "d" "c"`},
+		},
+		{"explicit null counts", []sink.FoldRow{insert(1, "k", "a", "b"), update(2, "k", "c", "NULL"), update(3, "k", "d", "ABSENT")}, []string{`3 "k" "d" NULL`}},
+		{"never carried", []sink.FoldRow{update(2, "k", "c", "ABSENT")}, []string{`2 "k" "c" ?`}},
+		{
+			"not beyond a delete",
+			[]sink.FoldRow{insert(1, "k", "a", "b"), remove(2, "k"), update(3, "k", "c", "ABSENT")},
+			[]string{`3 "k" "c" ?`},
+		},
+		{"key change ends the old key", []sink.FoldRow{insert(1, "k", "a", "b"), moved("k", update(2, "m", "c", "d"))}, []string{`2 "m" "c" "d"`}},
+		{"key change inherits", []sink.FoldRow{insert(1, "k", "a", "b"), moved("k", update(2, "m", "c", "ABSENT"))}, []string{`2 "m" "c" "b"`}},
+		{
+			"key change inherits from what the old key was, not from what it became",
+			[]sink.FoldRow{insert(1, "k", "a", "b"), moved("k", update(2, "m", "c", "ABSENT")), insert(3, "k", "x", "y"), remove(4, "k"), insert(5, "k", "z", "z")},
+			[]string{`2 "m" "c" "b"`, `5 "k" "z" "z"`},
+		},
+		{
+			"key change over a former row of the new key",
+			[]sink.FoldRow{insert(1, "m", "x", "y"), remove(2, "m"), insert(3, "k", "a", "b"), moved("k", update(4, "m", "c", "ABSENT"))},
+			[]string{`4 "m" "c" "b"`},
+		},
+		{
+			"chain of key changes",
+			[]sink.FoldRow{
+				insert(1, "k", "a", "b"), moved("k", update(2, "m", "ABSENT", "ABSENT")), moved("m", update(3, "n", "c", "ABSENT")),
+				moved("n", update(4, "k", "ABSENT", "ABSENT")), update(5, "k", "e", "ABSENT"),
+			},
+			[]string{`5 "k" "e" "b"`},
+		},
+		{
+			"key change after a delete of the old key that was followed by a partial row",
+			[]sink.FoldRow{insert(1, "k", "a", "b"), remove(2, "k"), update(3, "k", "x", "ABSENT"), moved("k", update(4, "m", "c", "ABSENT"))},
+			[]string{`4 "m" "c" ?`},
+		},
+		{"same old key is no key change", []sink.FoldRow{insert(1, "k", "a", "b"), moved("k", update(2, "k", "c", "ABSENT"))}, []string{`2 "k" "c" "b"`}},
+		{"null differs from empty", []sink.FoldRow{insert(1, "k", "", "NULL")}, []string{`1 "k" "" NULL`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var want []string
+			for _, w := range test.want {
+				n, rest, _ := strings.Cut(w, " ")
+				want = append(want, string(change(uint64(n[0]-'0')))+" "+rest)
+			}
+			slices.Sort(want)
+			rapid.Check(t, func(t *rapid.T) {
+				// Any order, and some rows twice.
+				in := rapid.Permutation(slices.Concat(test.in, test.in[:len(test.in)/2])).Draw(t, "in")
+				if diff := gocmp.Diff(want, folded(t, []int{0}, 3, in)); diff != "" {
+					t.Fatalf("rows (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// reference folds by looking through all rows for each answer.
+type reference struct{ rows []sink.FoldRow }
+
+func (r reference) end(key string, bound cdc.Position) (end cdc.Position) {
+	for _, row := range r.rows {
+		ends := row.Operation == cdc.Delete && string(row.Values[0]) == key ||
+			row.Operation != cdc.Delete && row.OldKey != nil && string(row.OldKey[0]) == key && string(row.Values[0]) != key
+		if ends && row.Position < bound {
+			end = max(end, row.Position)
+		}
+	}
+	return end
+}
+
+// writes are the rows that wrote a key since its end, latest first.
+func (r reference) writes(key string, bound cdc.Position) []sink.FoldRow {
+	end := r.end(key, bound)
+	var writes []sink.FoldRow
+	for _, row := range r.rows {
+		if row.Operation != cdc.Delete && string(row.Values[0]) == key && row.Position < bound && row.Position > end {
+			writes = append(writes, row)
+		}
+	}
+	slices.SortFunc(writes, func(a, b sink.FoldRow) int { return cmp.Compare(b.Position, a.Position) })
+	return writes
+}
+
+func (r reference) value(key string, column int, bound cdc.Position) (value []byte, ok bool) {
+	for _, w := range r.writes(key, bound) {
+		if !slices.Contains(w.Absent, column) {
+			return w.Values[column], true
+		}
+		if w.OldKey != nil && string(w.OldKey[0]) != key {
+			return r.value(string(w.OldKey[0]), column, w.Position)
+		}
+	}
+	return nil, false
+}
+
+func (r reference) fold() []string {
+	const all = cdc.Position("~")
+	keys := make(map[string]bool)
+	for _, row := range r.rows {
+		keys[string(row.Values[0])] = true
+	}
+	var out []string
+	for key := range keys {
+		writes := r.writes(key, all)
+		if len(writes) == 0 {
+			continue
+		}
+		values := slices.Clone(writes[0].Values)
+		var unknown []int
+		for column := range values {
+			value, ok := r.value(key, column, all)
+			if values[column] = value; !ok {
+				unknown = append(unknown, column)
+			}
+		}
+		out = append(out, rowString(writes[0].Position, values, unknown))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// foldRows draws changelog rows with distinct positions, not all of which make
+// sense: the fold has to agree with the reference on any of them.
+func foldRows(t *rapid.T) []sink.FoldRow {
+	keys := rapid.SampledFrom([]string{"a", "b", "c"})
+	var rows []sink.FoldRow
+	for n := range rapid.IntRange(0, 14).Draw(t, "n") {
+		row := sink.FoldRow{
+			Position:  change(uint64(n)),
+			Operation: rapid.SampledFrom([]cdc.Operation{cdc.Insert, cdc.Update, cdc.Update, cdc.Update, cdc.Delete}).Draw(t, "op"),
+			Values:    texts(keys.Draw(t, "key"), fmt.Sprint("x", n), fmt.Sprint("y", n), "NULL"),
+		}
+		if rapid.IntRange(0, 2).Draw(t, "moves") == 0 {
+			row.OldKey = texts(keys.Draw(t, "old"))
+		}
+		for column := 1; column < 4; column++ {
+			if row.Operation == cdc.Update && rapid.Bool().Draw(t, "absent") {
+				row.Absent = append(row.Absent, column)
+				row.Values[column] = nil
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestFoldAgreesWithReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rows := foldRows(t)
+		want := reference{rows}.fold()
+		in := rapid.Permutation(slices.Concat(rows, rows)).Draw(t, "order")
+		if diff := gocmp.Diff(want, folded(t, []int{0}, 4, in)); diff != "" {
+			t.Fatalf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestFoldIsDeterministic: even rows that share a position give one result in
+// any order.
+func TestFoldIsDeterministic(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rows := foldRows(t)
+		for i := range rows {
+			rows[i].Position = change(rapid.Uint64Range(0, 4).Draw(t, "position"))
+		}
+		once := folded(t, []int{0}, 4, rows)
+		other := folded(t, []int{0}, 4, rapid.Permutation(slices.Concat(rows, rows)).Draw(t, "order"))
+		if diff := gocmp.Diff(once, other); diff != "" {
+			t.Fatalf("another order gives other rows:\n%s", diff)
+		}
+	})
+}
+
+// TestFoldAsksForASecondPass: what a key was before its row moved away is
+// forgotten if the move is added last, and Rows must not make it up.
+func TestFoldAsksForASecondPass(t *testing.T) {
+	t.Parallel()
+	rows := []sink.FoldRow{
+		{Position: change(9), Operation: cdc.Insert, Values: texts("k", "new")},
+		{Position: change(1), Operation: cdc.Insert, Values: texts("k", "old")},
+		{Position: change(5), Operation: cdc.Update, Values: texts("m", "NULL"), OldKey: texts("k"), Absent: []int{1}},
+	}
+	f := sink.NewFolder([]int{0}, 2)
+	for _, r := range rows {
+		f.Add(r)
+	}
+	for _, err := range f.Rows() {
+		if !errors.Is(err, sink.ErrFoldAgain) {
+			t.Fatalf("rows after one pass: %v", err)
+		}
+	}
+	want := []string{string(change(5)) + ` "m" "old"`, string(change(9)) + ` "k" "new"`}
+	if diff := gocmp.Diff(want, folded(t, []int{0}, 2, rows)); diff != "" {
+		t.Fatalf("rows (-want +got):\n%s", diff)
+	}
+}
+
+func TestFoldWithoutKey(t *testing.T) {
+	t.Parallel()
+	row := func(p cdc.Position, value string) sink.FoldRow {
+		operation := cdc.Insert
+		if p.IsLoad() {
+			operation = cdc.Load
+		}
+		return sink.FoldRow{Position: p, Operation: operation, Values: texts(value)}
+	}
+	for _, test := range []struct {
+		name string
+		in   []sink.FoldRow
+		want []string
+	}{
+		{"equal rows are different rows", []sink.FoldRow{row(change(1), "a"), row(change(2), "a")}, []string{"a", "a"}},
+		{"first load and changes", []sink.FoldRow{row(loaded(t, 0, 1), "a"), row(loaded(t, 0, 2), "b"), row(change(0), "c"), row(change(1), "d")}, []string{"a", "b", "c", "d"}},
+		{
+			"a newer load stands for all below its floor",
+			[]sink.FoldRow{
+				row(loaded(t, 0, 1), "a"), row(change(1), "b"), row(change(5), "c"), row(change(6), "d"),
+				row(loaded(t, 5, 1), "A"), row(loaded(t, 5, 2), "B"), row(loaded(t, 3, 1), "x"),
+			},
+			[]string{"A", "B", "d"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				f := sink.NewFolder(nil, 1)
+				for _, r := range rapid.Permutation(slices.Concat(test.in, test.in)).Draw(t, "in") {
+					f.Add(r)
+				}
+				var got []string
+				for row, err := range f.Rows() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, string(row.Values[0]))
+				}
+				slices.Sort(got)
+				if diff := gocmp.Diff(test.want, got); diff != "" {
+					t.Fatalf("rows (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestFoldRefuses(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func() *sink.Folder{
+		"update without key": func() *sink.Folder {
+			f := sink.NewFolder(nil, 1)
+			f.Add(sink.FoldRow{Position: change(1), Operation: cdc.Update, Values: texts("a")})
+			return f
+		},
+		"control": func() *sink.Folder {
+			f := sink.NewFolder([]int{0}, 1)
+			f.Add(sink.FoldRow{Position: change(1), Operation: cdc.Control, Values: texts("a")})
+			return f
+		},
+	} {
+		errs := 0
+		for _, err := range f().Rows() {
+			if err != nil {
+				errs++
+			}
+		}
+		if errs != 1 {
+			t.Errorf("%s: %d errors, want 1", name, errs)
+		}
+	}
+}
