@@ -53,11 +53,10 @@ func (c *checker) pipeline(p *Pipeline) {
 	}
 	c.source(&p.Source)
 	oneOf(c, "on_unknown_table", &p.OnUnknownTable, UnknownFail, UnknownFail, UnknownDrop)
-	for i, e := range p.Exclude {
-		if strings.Count(e, ".") == 0 {
-			c.fail(fmt.Sprintf("exclude[%d]", i), e, "want schema.table, with %% for any text")
-		}
-	}
+	oneOf(c, "names", &p.Names, NamesExact, NamesExact, NamesFold)
+	c.patterns("include", p.Include)
+	c.patterns("exclude", p.Exclude)
+	c.checkRoutes(p)
 	for i, e := range p.Epochs {
 		if i > 0 && (e.Epoch <= p.Epochs[i-1].Epoch || !e.Since.After(p.Epochs[i-1].Since)) {
 			c.fail(fmt.Sprintf("epochs[%d]", i), "", "epochs and their since must both rise")
@@ -66,6 +65,20 @@ func (c *checker) pipeline(p *Pipeline) {
 	if len(p.Tables) == 0 {
 		c.fail("tables", "", "want at least one table")
 	}
+	c.tables(p)
+	c.checkUse(p)
+}
+
+// patterns checks a list of patterns of source tables.
+func (c *checker) patterns(field string, list []string) {
+	for i, e := range list {
+		if strings.Count(e, ".") == 0 {
+			c.fail(fmt.Sprintf("%s[%d]", field, i), e, "want schema.table, with %% for any text")
+		}
+	}
+}
+
+func (c *checker) tables(p *Pipeline) {
 	p.bySource, p.byTarget = make(map[string]int), make(map[string]int)
 	for i, t := range p.Tables {
 		field := fmt.Sprintf("tables[%d]", i)
@@ -74,24 +87,38 @@ func (c *checker) pipeline(p *Pipeline) {
 			continue
 		}
 		c.table(p, field, t)
-		if j, ok := p.bySource[t.Source]; ok {
+		if j, ok := p.bySource[p.fold(t.Source)]; ok {
 			c.fail(field+".source", t.Source, "already described by tables[%d]", j)
 		}
-		p.bySource[t.Source] = i
+		p.bySource[p.fold(t.Source)] = i
+		if len(p.Include) > 0 && !slices.ContainsFunc(p.Include, func(e string) bool { _, ok := match(p.fold(e), p.fold(t.Source)); return ok }) {
+			c.fail(field+".source", t.Source, "include: leaves it out, so it would never flow")
+		}
 		target := t.database + "." + t.name
 		if j, ok := p.byTarget[target]; ok {
-			c.fail(field+".target", target, "already the target of tables[%d]", j)
+			c.fail(field+c.targetField(t), target, "already the target of tables[%d]", j)
 		}
 		p.byTarget[target] = i
 	}
+}
+
+// targetField is the field that a table's target comes from.
+func (c *checker) targetField(t *Table) string {
+	if t.Target == "" {
+		return ".source"
+	}
+	return ".target"
 }
 
 func (c *checker) source(s *Source) {
 	oneOf(c, "source.engine", &s.Engine, "", PostgreSQL, MySQL, MariaDB, Oracle, SQLServer)
 	oneOf(c, "source.nulls", &s.Nulls, NullsOmitted, NullsIncluded, NullsOmitted)
 	oneOf(c, "source.unchanged", &s.Unchanged, UnchangedAbsent, UnchangedNever, UnchangedAbsent, UnchangedNull)
-	if s.BeforeImage == "" {
+	switch s.BeforeImage {
+	case "":
 		s.BeforeImage = "before-image"
+	case "data", "metadata", "control":
+		c.fail("source.before_image", s.BeforeImage, "want the name of a field that is not already a part of every record")
 	}
 	kind, err := cdc.ParsePositionKind(s.PositionText)
 	if err != nil {
@@ -106,15 +133,23 @@ func (c *checker) table(p *Pipeline, field string, t *Table) {
 		c.fail(field+".source", t.Source, "want schema.table")
 	}
 	t.database, t.name = p.Database, strings.ToLower(name)
-	if t.Target != "" {
-		if database, table, two := strings.Cut(t.Target, "."); two {
+	target := t.Target
+	if target == "" {
+		target, t.route = p.routed(t.Source)
+	}
+	if target != "" {
+		if database, table, two := strings.Cut(target, "."); two {
 			t.database, t.name = database, table
 		} else {
-			t.name = t.Target
+			t.name = target
 		}
 	}
 	if !lakeName.MatchString(t.database) || !lakeName.MatchString(t.name) {
-		c.fail(field+".target", t.database+"."+t.name, "want lower-case names of letters, digits and underscores")
+		reason := "want lower-case names of letters, digits and underscores"
+		if t.route > 0 {
+			reason += fmt.Sprintf("; routes[%d] made this: give the table a target:", t.route-1)
+		}
+		c.fail(field+c.targetField(t), t.database+"."+t.name, "%s", reason)
 	}
 	oneOf(c, field+".mode", &t.Mode, "", Mirror, Changelog)
 	oneOf(c, field+".on_load", &t.OnLoad, LoadInsert, LoadInsert, LoadUpsert)
@@ -191,6 +226,9 @@ func (c *checker) columns(field string, t *Table) {
 		}
 		for j := range col.AllowLossy {
 			oneOf(c, fmt.Sprintf("%s.allow_lossy[%d]", place, j), &col.AllowLossy[j], "", LossRound, LossNull, LossInvalid)
+		}
+		for j := range col.Loses {
+			oneOf(c, fmt.Sprintf("%s.loses[%d]", place, j), &col.Loses[j], "", LossRound, LossNull, LossInvalid)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func Parse(name string, text []byte) (*Pipeline, error) {
 	if err != nil {
 		return nil, yamlError(name, tree, err)
 	}
+	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil || tree.Docs[0].Body.Type() == ast.NullType {
+		return nil, &FileError{File: name, Line: 1, Reason: "want one YAML document that describes the pipeline"}
+	}
 	var p Pipeline
 	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	if err := dec.Decode(&p); err != nil {

@@ -63,6 +63,11 @@ func TestParseRefuses(t *testing.T) {
 	}
 	tests := []struct{ name, text, want string }{
 		{"not yaml", "version: [1", `pipeline.yaml:1:`},
+		{"empty", "", `pipeline.yaml:1: want one YAML document`},
+		{"only a comment", "# nothing\n", `pipeline.yaml:1: want one YAML document`},
+		{"null", "null\n", `pipeline.yaml:1: want one YAML document`},
+		{"two documents", minimal + "---\nexclude: [a.b]\n", `pipeline.yaml:1: want one YAML document`},
+		{"before image is data", edit("position: postgres", "position: postgres, before_image: data"), `pipeline.yaml:3: source.before_image: want the name`},
 		{"unknown key", edit("mode: mirror", "mode: mirror\n    modes: x"), `pipeline.yaml:7: tables[0].modes`},
 		{"wrong mode", edit("mode: mirror", "mode: miror"), `pipeline.yaml:6: tables[0].mode: want mirror, changelog, got "miror"`},
 		{"no mode", edit("    mode: mirror\n", ""), `pipeline.yaml:5: tables[0].mode: want mirror, changelog`},

@@ -13,14 +13,43 @@ type Pipeline struct {
 	Version  int    `yaml:"version"`  // of the file format; 1
 	Database string `yaml:"database"` // destination database (namespace) of tables that name none
 	Source   Source `yaml:"source"`
-	// Exclude lists source tables to drop, as schema.table with % for any
-	// text. The task's own awsdms_* tables are dropped without being listed.
-	Exclude        []string       `yaml:"exclude,omitempty"`
+	// Names says how the schema and table names of records compare with those
+	// of this file.
+	Names Names `yaml:"names,omitempty"`
+	// Include lists the source tables that flow, as schema.table with % for
+	// any text; those that match none are dropped. Empty: all of them.
+	Include []string `yaml:"include,omitempty"`
+	// Exclude lists source tables to drop, in the same form; it wins over
+	// Include. The task's own awsdms_* tables are dropped without being listed.
+	Exclude []string `yaml:"exclude,omitempty"`
+	// Routes name lake tables by pattern: of entries of Tables that have no
+	// target of their own. The first that matches counts.
+	Routes         []Route        `yaml:"routes,omitempty"`
 	OnUnknownTable UnknownTable   `yaml:"on_unknown_table,omitempty"`
 	Epochs         []Epoch        `yaml:"epochs,omitempty"`
 	Tables         []*Table       `yaml:"tables"`
-	bySource       map[string]int // "schema.table" -> index in Tables
+	bySource       map[string]int // "schema.table", folded as Names says -> index in Tables
 	byTarget       map[string]int // "database.table" -> index in Tables
+}
+
+// Names is a way to compare names of schemas and tables.
+type Names string
+
+// The settings of names. Column names are not meant: they compare without
+// regard to case unless a column has a source:.
+const (
+	NamesExact Names = "exact"
+	NamesFold  Names = "fold" // ASCII letters without regard to case
+)
+
+// A Route names the lake tables of source tables. "match: sales.%" and "target:
+// lake.sales_%" make of sales.Orders the table sales_orders of database lake.
+type Route struct {
+	// Match is schema.table; each % is any text, the shortest that fits.
+	Match string `yaml:"match"`
+	// Target is database.table or table; the n-th % is what the n-th % of
+	// Match stood for, lower-cased. It may have fewer of them.
+	Target string `yaml:"target"`
 }
 
 // A Source says how the endpoint writes what it reads.
@@ -90,7 +119,7 @@ type Epoch struct {
 // A Table is one source table and its destination.
 type Table struct {
 	Source string `yaml:"source"`           // schema.table as the records spell it
-	Target string `yaml:"target,omitempty"` // database.table or table; default: the source table, lower-cased
+	Target string `yaml:"target,omitempty"` // database.table or table; default: what a route says, else the source table, lower-cased
 	Mode   Mode   `yaml:"mode"`
 	// Key lists the lake names of the key columns; empty for a table without.
 	Key          []string         `yaml:"key,omitempty"`
@@ -104,6 +133,7 @@ type Table struct {
 	Columns      []*Column        `yaml:"columns"`
 
 	database, name string
+	route          int // index in Routes, counted from 1; 0 when none named the table
 	keyColumns     []int
 }
 
@@ -140,6 +170,10 @@ type LoadStart struct {
 	Floor     cdc.Body  `yaml:"-"`
 	FloorText digitText `yaml:"floor"` // 32 hex digits
 	Since     time.Time `yaml:"since"`
+	// Finished says that all rows of the load have come and that rows below
+	// the floor, which it did not bring again, were removed. Until then such
+	// rows may be left over, and nothing can be said about them.
+	Finished bool `yaml:"finished,omitempty"`
 }
 
 // A Column is one column of a table.
@@ -155,6 +189,20 @@ type Column struct {
 	Exclude        bool   `yaml:"exclude,omitempty"` // not in the lake at all
 	Mask           Mask   `yaml:"mask,omitempty"`
 	AllowLossy     []Loss `yaml:"allow_lossy,omitempty"`
+	// Loses lists the losses that the choice of the type brings with it, as
+	// discover found them. Each must be in AllowLossy before anything is
+	// generated.
+	Loses []Loss `yaml:"loses,omitempty"`
+	// NotNull says that the source forbids nulls; a key column needs no saying.
+	NotNull bool `yaml:"not_null,omitempty"`
+	// Default is the canonical text of what the source gave the rows it had
+	// when the column was added: rows written to the lake before are null there
+	// and mean this. It can only be told from a null of the source itself when
+	// the source column is NOT NULL.
+	Default *Literal `yaml:"default,omitempty"`
+	// RenamedFrom is the lake name the column had before; apply renames it and
+	// keeps its field id.
+	RenamedFrom string `yaml:"renamed_from,omitempty"`
 }
 
 // A Mask hides a column's values.
@@ -228,7 +276,7 @@ func (t *Table) IsKey(name string) bool {
 
 // BySource finds the table of a source schema and table; nil if the file has none.
 func (p *Pipeline) BySource(schema, table string) *Table {
-	if i, ok := p.bySource[schema+"."+table]; ok {
+	if i, ok := p.bySource[p.fold(schema+"."+table)]; ok {
 		return p.Tables[i]
 	}
 	return nil

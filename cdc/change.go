@@ -36,7 +36,8 @@ func (o Operation) String() string {
 }
 
 // A Field is one column of a record, in the record's own spelling and order.
-// Name is unescaped; it aliases the record unless it held an escape.
+// Name is unescaped. It is not part of the record: it may be kept, and never
+// changes.
 type Field struct {
 	Name  []byte
 	Value Value
@@ -58,9 +59,9 @@ func (f Fields) Get(name string) Value {
 	return Value{}
 }
 
-// A Change is one decoded source event. Byte slices alias the record that it
-// was decoded from: they are valid as long as the record is, and until the
-// next decode into the same Change.
+// A Change is one decoded source event. Byte slices, names of fields aside,
+// alias the record that it was decoded from: they are valid as long as the
+// record is, and until the next decode into the same Change.
 type Change struct {
 	Operation Operation
 	// ControlName is the source's word for a Control change, such as

@@ -84,6 +84,9 @@ func (k PositionKind) BodyOf(c *Change) (Body, error) {
 // one row both numbers rise together, since the later transaction could not
 // touch the row before the earlier one had ended.
 func parseLSNs(s string) (Body, error) {
+	if b, ok := parsePaddedLSNs(s); ok {
+		return b, nil
+	}
 	first, rest, ok1 := strings.Cut(s, ".")
 	_, second, ok2 := strings.Cut(rest, ".")
 	a, okA := ParseLSN(first)
@@ -92,6 +95,36 @@ func parseLSNs(s string) (Body, error) {
 		return Body{}, fmt.Errorf("read position: stream-position is not two log sequence numbers: %w", ErrNoPosition)
 	}
 	return Body{Hi: b, Lo: a}, nil
+}
+
+// parsePaddedLSNs reads the form with padded numbers and one digit between
+// them, which is the one that is seen.
+func parsePaddedLSNs(s string) (Body, bool) {
+	const form = "HHHHHHHH/HHHHHHHH.N.HHHHHHHH/HHHHHHHH"
+	if len(s) != len(form) || s[8] != '/' || s[17] != '.' || s[18] == '.' || s[19] != '.' || s[28] != '/' {
+		return Body{}, false
+	}
+	a, okA := paddedHex(s[0:8])
+	b, okB := paddedHex(s[9:17])
+	c, okC := paddedHex(s[20:28])
+	d, okD := paddedHex(s[29:37])
+	return Body{Hi: c<<32 | d, Lo: a<<32 | b}, okA && okB && okC && okD
+}
+
+func paddedHex(s string) (n uint64, ok bool) {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c-'0' <= 9:
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | uint64(c)
+	}
+	return n, true
 }
 
 // ParseLSN reads a PostgreSQL log sequence number, padded or not.

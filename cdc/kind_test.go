@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -168,6 +169,33 @@ func TestColumnDigitsAreTheirNumber(t *testing.T) {
 		want, _ := new(big.Int).SetString(digits, 10)
 		if err != nil || number(b).Cmp(want) != 0 {
 			t.Errorf("%s became %s, %v", digits, number(b), err)
+		}
+	})
+}
+
+// TestPaddedLSNs reads the form that is usual, with bytes changed, by the
+// grammar and by a pattern.
+func TestPaddedLSNs(t *testing.T) {
+	form := regexp.MustCompile(`^([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})\.[^.]*\.([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})$`)
+	kind := cdc.PositionKind{Source: cdc.SourcePostgres}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.StringMatching(`[0-9A-Fa-f]{7,8}/[0-9A-F]{8}\.[0-9]{1,2}\.[0-9A-F]{8}/[0-9A-Fa-f]{8}`).Draw(t, "text"))
+		if rapid.Bool().Draw(t, "damaged") {
+			text[rapid.IntRange(0, len(text)-1).Draw(t, "at")] = rapid.SampledFrom([]byte("./gG@`:-+ _\x00\x80")).Draw(t, "byte")
+		}
+		body, err := kind.BodyOf(&cdc.Change{StreamPosition: string(text)})
+		m := form.FindStringSubmatch(string(text))
+		if (err == nil) != (m != nil) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		var want strings.Builder
+		for _, i := range []int{3, 4, 1, 2} {
+			if m != nil {
+				want.WriteString(strings.Repeat("0", 8-len(m[i])) + strings.ToLower(m[i]))
+			}
+		}
+		if m != nil && body.String() != want.String() {
+			t.Fatalf("%q: %s, want %s", text, body, want.String())
 		}
 	})
 }

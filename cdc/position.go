@@ -144,12 +144,24 @@ func appendHead(dst []byte, epoch uint16, body Body, rank byte) []byte {
 	return append(dst, '.', rank, '.')
 }
 
-// appendHex appends the low digits hex digits of n.
+// hexPairs holds the two digits of every byte, one after another.
+const hexPairs = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" +
+	"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+	"404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f" +
+	"606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f" +
+	"808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f" +
+	"a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf" +
+	"c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf" +
+	"e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+
+// appendHex appends the low digits hex digits of n, at most 16.
 func appendHex(dst []byte, n uint64, digits int) []byte {
-	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		dst = append(dst, "0123456789abcdef"[n>>shift&15])
+	var buf [16]byte
+	for i := range 8 {
+		at := n >> (56 - 8*i) & 0xff * 2
+		buf[2*i], buf[2*i+1] = hexPairs[at], hexPairs[at+1]
 	}
-	return dst
+	return append(dst, buf[16-digits:]...)
 }
 
 // appendOrigin appends (time, shard, sequence) as 69 hex digits. On an error

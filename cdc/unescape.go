@@ -1,22 +1,55 @@
 package cdc
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// SkipPlain returns the first index from i on whose byte is not plain inside a
+// JSON string: a quote, a backslash, a control character or not ASCII.
+func SkipPlain(b []byte, i int) int {
+	for ; i+32 <= len(b); i += 32 { // long texts
+		w := b[i : i+32]
+		if special(binary.LittleEndian.Uint64(w))|special(binary.LittleEndian.Uint64(w[8:]))|
+			special(binary.LittleEndian.Uint64(w[16:]))|special(binary.LittleEndian.Uint64(w[24:])) != 0 {
+			break
+		}
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if mask := special(binary.LittleEndian.Uint64(b[i:])); mask != 0 {
+			return i + bits.TrailingZeros64(mask)/8
+		}
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' && b[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
+// special sets the high bit of each byte that is not plain. A borrow can only
+// set it falsely above a byte that is not: the lowest one is right.
+func special(w uint64) uint64 {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	return ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & highs
+}
 
 // appendUnescaped appends the text of a JSON string body whose escapes were
 // already checked by the decoder. ok is false when a surrogate stood alone.
 func appendUnescaped(dst, body []byte) (text []byte, ok bool) {
 	ok = true
 	for i := 0; i < len(body); {
-		c := body[i]
-		if c != '\\' || i+1 >= len(body) {
-			dst = append(dst, c)
-			i++
-			continue
+		n := bytes.IndexByte(body[i:], '\\')
+		if n < 0 || i+n+1 >= len(body) {
+			return append(dst, body[i:]...), ok
 		}
-		i += 2
+		dst = append(dst, body[i:i+n]...)
+		i += n + 2
 		switch e := body[i-1]; e {
 		case 'b':
 			dst = append(dst, '\b')

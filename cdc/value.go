@@ -45,7 +45,10 @@ type Value struct {
 	// Escaped says that a String holds at least one backslash, so that Raw
 	// between the quotes is not its text.
 	Escaped bool
-	Raw     []byte
+	// Digits says that a Number is known to be digits alone: no sign, no
+	// fraction, no exponent.
+	Digits bool
+	Raw    []byte
 }
 
 // AppendText appends the text that the value stands for: the unescaped

@@ -1,6 +1,7 @@
 package cdc_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -110,4 +111,25 @@ func TestDecodeErrorText(t *testing.T) {
 	if !errors.As(err, &target) || err.Error() != "decode record: unterminated string at byte 17" {
 		t.Errorf("got %q", err)
 	}
+}
+
+// TestSkipPlain compares with a look at one byte after another.
+func TestSkipPlain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := bytes.Repeat([]byte{rapid.SampledFrom([]byte(" !#[]~\x7f0aZ")).Draw(t, "plain")}, rapid.IntRange(0, 100).Draw(t, "size"))
+		for range rapid.IntRange(0, 3).Draw(t, "special") {
+			if len(text) > 0 {
+				text[rapid.IntRange(0, len(text)-1).Draw(t, "at")] = rapid.SampledFrom([]byte("\"\\\x00\x1f\n\x80\xff\x21\x23\x5b\x5d")).Draw(t, "byte")
+			}
+		}
+		from := rapid.IntRange(0, len(text)).Draw(t, "from")
+		want := from
+		for want < len(text) && text[want] >= ' ' && text[want] != '"' && text[want] != '\\' && text[want] < 0x80 {
+			want++
+		}
+		if got := cdc.SkipPlain(text, from); got != want {
+			t.Fatalf("%q from %d: %d, want %d", text, from, got, want)
+		}
+	})
 }

@@ -11,6 +11,7 @@ const (
 	headSize = 2 + 16 + 1 + 8 // epoch, body, rank, the first 16 digits of the tie
 	tailSize = 27             // the other 53 digits of a load's tie, a zero digit after them
 	longSize = headSize + tailSize
+	rankByte = 2 + 16 // where the rank stands in the head
 )
 
 // A packed is a position in the form that the index keeps: bytes instead of

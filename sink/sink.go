@@ -62,7 +62,9 @@ type Row struct {
 	Data []byte
 }
 
-// A Delivery is one handled record.
+// A Delivery is one handled record. A record that failed is not handled and
+// must not be delivered: it stays a hole in the offsets, so that its row counts
+// when it comes after all, in this run or in a later one.
 type Delivery struct {
 	Offset Offset
 	Row    *Row // nil when the record had nothing to write
@@ -261,10 +263,14 @@ func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
 // than seeing those records again after a crash.
 func (s *Sink) Flush(ctx context.Context) error { return s.commitAll(ctx, false) }
 
+// Checkpoint is Flush, and commits the offsets of idle tables too, so that
+// Handled counts everything delivered.
+func (s *Sink) Checkpoint(ctx context.Context) error { return s.commitAll(ctx, true) }
+
 // Close commits everything, the offsets of idle tables included, so that a
 // second run over the same stream finds nothing to do. The Sink must not be
 // used afterwards; dropping one without Close is what a crash does.
-func (s *Sink) Close(ctx context.Context) error { return s.commitAll(ctx, true) }
+func (s *Sink) Close(ctx context.Context) error { return s.Checkpoint(ctx) }
 
 // commitAll commits each table even if another fails.
 func (s *Sink) commitAll(ctx context.Context, always bool) error {
@@ -300,6 +306,23 @@ func (s *Sink) Handled() map[string]uint64 {
 	return handled
 }
 
+// Last returns, by shard, the last of the records that Handled counts. Its
+// Sequence is empty where the stream gave none.
+func (s *Sink) Last() map[string]Offset {
+	last := make(map[string]Offset)
+	for shard, n := range s.Handled() {
+		o := Offset{Shard: shard, Ordinal: n - 1}
+		for _, w := range s.writers {
+			if prefix := w.offsets[shard]; prefix.prefix() == n {
+				o.Sequence = prefix[0].last
+				break
+			}
+		}
+		last[shard] = o
+	}
+	return last
+}
+
 // TableStats counts what became of the rows of one table since Open.
 // Delivered is the sum of Applied, Collapsed, Superseded, Skipped, Rejected and
 // the rows still buffered.
@@ -311,9 +334,12 @@ type TableStats struct {
 	Superseded      int64 // older than, or the same as, what the table holds or held
 	Skipped         int64 // of a record handled before
 	Rejected        int64
-	Commits         int64
-	Rows            int64         // rows in the table, -1 if unknown
-	Busy            time.Duration // time spent on this table, if Options.Now is set
+	// Regressed counts changes that were committed later than others at higher
+	// positions: the source's numbering has restarted and no epoch says so.
+	Regressed int64
+	Commits   int64
+	Rows      int64         // rows in the table, -1 if unknown
+	Busy      time.Duration // time spent on this table, if Options.Now is set
 }
 
 // Stats returns the counts of each table in the order of the pipeline file.
@@ -323,7 +349,7 @@ func (s *Sink) Stats() []TableStats {
 		stats[i] = TableStats{
 			Database: w.table.Database(), Table: w.table.Name(),
 			Delivered: w.delivered.Load(), Applied: w.applied.Load(), Collapsed: w.collapsed.Load(),
-			Superseded: w.superseded.Load(), Skipped: w.skipped.Load(), Rejected: w.rejected.Load(),
+			Superseded: w.superseded.Load(), Skipped: w.skipped.Load(), Rejected: w.rejected.Load(), Regressed: w.regressed.Load(),
 			Commits: w.commits.Load(), Rows: w.rows.Load(), Busy: time.Duration(w.busy.Load()),
 		}
 	}

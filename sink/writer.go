@@ -39,7 +39,9 @@ type writer struct {
 	flight  *flight
 	keyText []byte
 
-	delivered, applied, collapsed, superseded, skipped, rejected, commits, rows, busy atomic.Int64
+	watch watch
+
+	delivered, applied, collapsed, superseded, skipped, rejected, regressed, commits, rows, busy atomic.Int64
 }
 
 // A change is a buffered row of a writer.
@@ -206,6 +208,10 @@ func (w *writer) accept(r *Row) *RejectError {
 		return fail(NoPosition, catalog.ColumnPosition)
 	}
 	c := change{start: len(w.data), position: p, committed: commitTime(row[w.time]), deletes: deletes}
+	if w.watch.see(&p, c.committed) && w.regressed.Add(1) == 1 {
+		w.log.Error("position_regressed", slog.String("table", w.name()), slog.String("position", string(p.text())),
+			slog.String("highest", string(w.watch.highest.text())))
+	}
 	if w.guard != nil {
 		c.key = w.hash(row, w.key)
 		if done, reason := w.collapse(&c); reason != "" {

@@ -1,9 +1,11 @@
 package transform
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"unicode/utf8"
 
 	"icehose/catalog"
 	"icehose/cdc"
@@ -37,6 +39,23 @@ func (w *worker) textOf(c *column, v *cdc.Value) ([]byte, Reason) {
 // appendValue appends the JSON of a value that is neither null nor missing. Of a
 // key column the canonical text goes into w.key.
 func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reason) {
+	switch {
+	case c.itself && v.Kind == cdc.String && !v.Escaped:
+		return append(dst, v.Raw...), "" // the decoder has seen that it is valid
+	case c.integer && v.Digits && len(v.Raw) <= 9: // JSON has no zeros before a number
+		if c.key >= 0 {
+			w.noteKey(c.key, v.Raw)
+		}
+		return append(dst, v.Raw...), ""
+	case c.float && v.Kind == cdc.Number && len(v.Raw) <= 15 && bytes.IndexByte(v.Raw, 'e') < 0 && bytes.IndexByte(v.Raw, 'E') < 0:
+		return append(dst, v.Raw...), "" // far from what is too large or too small
+	case c.itself && v.Escaped:
+		out, whole := w.appendReescaped(append(dst, '"'), v.Raw)
+		if !whole && !c.replace {
+			return dst, InvalidUTF8
+		}
+		return append(out, '"'), ""
+	}
 	text, reason := w.textOf(c, v)
 	if reason != "" {
 		return dst, reason
@@ -46,7 +65,7 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		dst = append(dst, '"')
 	}
 	from := len(dst)
-	out, null, err := canon.AppendValue(dst, c.source, canon.Record, text)
+	out, null, err := c.canon.AppendValue(dst, canon.Record, text)
 	if err != nil {
 		return dst, problemOf(err)
 	}
@@ -134,15 +153,60 @@ const hexDigits = "0123456789abcdef"
 // appendEscaped appends text as the inside of a JSON string, the one way that
 // this package writes it.
 func appendEscaped(dst, text []byte) []byte {
-	for _, c := range text {
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ':
+	for {
+		i := cdc.SkipPlain(text, 0)
+		for i < len(text) && text[i] >= utf8.RuneSelf {
+			for i < len(text) && text[i] >= utf8.RuneSelf {
+				i++
+			}
+			i = cdc.SkipPlain(text, i)
+		}
+		dst = append(dst, text[:i]...)
+		if i == len(text) {
+			return dst
+		}
+		if c := text[i]; c < ' ' {
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		default:
+		} else {
+			dst = append(dst, '\\', c)
+		}
+		text = text[i+1:]
+	}
+}
+
+// appendReescaped appends the inside of a JSON string as appendEscaped would
+// write its text. whole is false when a surrogate stood alone.
+func (w *worker) appendReescaped(dst, raw []byte) (out []byte, whole bool) {
+	whole = true
+	for i, end := 1, len(raw)-1; ; {
+		n := bytes.IndexByte(raw[i:end], '\\')
+		if n < 0 {
+			return append(dst, raw[i:end]...), whole
+		}
+		dst = append(dst, raw[i:i+n]...)
+		i += n + 2
+		switch c := raw[i-1]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case 'b':
+			dst = append(dst, `\u0008`...)
+		case 'f':
+			dst = append(dst, `\u000c`...)
+		case 'n':
+			dst = append(dst, `\u000a`...)
+		case 'r':
+			dst = append(dst, `\u000d`...)
+		case 't':
+			dst = append(dst, `\u0009`...)
+		case 'u':
+			from := i - 2
+			for i += 4; i+1 < end && raw[i] == '\\' && raw[i+1] == 'u'; i += 6 { // halves of a pair stand together
+			}
+			var ok bool
+			w.text, ok = cdc.Value{Kind: cdc.String, Escaped: true, Raw: raw[from-1 : i+1]}.AppendText(w.text[:0])
+			dst, whole = appendEscaped(dst, w.text), whole && ok
+		default: // a slash
 			dst = append(dst, c)
 		}
 	}
-	return dst
 }

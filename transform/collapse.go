@@ -13,10 +13,11 @@ import (
 // Only a row that is delivered supersedes another, so a record that fails
 // never costs the change before it. Of equal positions the later in the batch
 // is taken for newer.
-func (w *worker) settle(i int, results []Result, room Room) {
+func (w *worker) settle(i int, room Room) {
+	results := w.results
 	r, s := &results[i], &w.settled[i]
 	rival := -1
-	var hash uint64
+	var chain *int32
 	collapses := r.Row.Table.Mode == catalog.Mirror && len(r.Row.Table.Key) > 0
 	if collapses {
 		s.keyFrom = len(w.arena)
@@ -24,8 +25,9 @@ func (w *worker) settle(i int, results []Result, room Room) {
 		s.keyTo = len(w.arena)
 		w.arena = append(w.arena, w.position...)
 		s.positionTo = len(w.arena)
-		hash = maphash.Bytes(w.seed, w.arena[s.keyFrom:s.keyTo])
-		rival = w.rival(hash, s)
+		hash := maphash.Bytes(w.seed, w.arena[s.keyFrom:s.keyTo])
+		chain = &w.newest[hash&uint64(len(w.newest)-1)]
+		rival = w.rival(*chain, s)
 	}
 	if rival >= 0 && bytes.Compare(w.positionOf(rival), w.position) > 0 {
 		w.supersede(r, &results[rival])
@@ -40,14 +42,11 @@ func (w *worker) settle(i int, results []Result, room Room) {
 	r.Outcome = Ok
 	if rival >= 0 {
 		w.supersede(&results[rival], r)
-		w.replace(hash, rival, i)
+		w.replace(chain, rival, i)
 		return
 	}
 	if collapses {
-		if first, ok := w.newest[hash]; ok {
-			s.next = first
-		}
-		w.newest[hash] = i
+		s.next, *chain = *chain, int32(i+1)
 	}
 }
 
@@ -55,13 +54,13 @@ func (w *worker) settle(i int, results []Result, room Room) {
 // by byte.
 func (w *worker) positionOf(i int) []byte { return w.arena[w.settled[i].keyTo:w.settled[i].positionTo] }
 
-// rival finds the row that is delivered so far for the same table and key.
-func (w *worker) rival(hash uint64, s *settled) int {
-	at, ok := w.newest[hash]
-	for ok && at >= 0 {
-		o := &w.settled[at]
+// rival finds the row that is delivered so far for the same table and key, in
+// a chain; -1 when there is none.
+func (w *worker) rival(at int32, s *settled) int {
+	for at > 0 {
+		o := &w.settled[at-1]
 		if bytes.Equal(w.arena[o.keyFrom:o.keyTo], w.arena[s.keyFrom:s.keyTo]) {
-			return at
+			return int(at - 1)
 		}
 		at = o.next
 	}
@@ -69,18 +68,12 @@ func (w *worker) rival(hash uint64, s *settled) int {
 }
 
 // replace puts result i where rival stood in its chain.
-func (w *worker) replace(hash uint64, rival, i int) {
+func (w *worker) replace(chain *int32, rival, i int) {
 	w.settled[i].next = w.settled[rival].next
-	if w.newest[hash] == rival {
-		w.newest[hash] = i
-		return
+	for *chain != int32(rival+1) {
+		chain = &w.settled[*chain-1].next
 	}
-	for at := w.newest[hash]; at >= 0; at = w.settled[at].next {
-		if w.settled[at].next == rival {
-			w.settled[at].next = i
-			return
-		}
-	}
+	*chain = int32(i + 1)
 }
 
 // supersede drops the older of two changes of one key. If the newer is a plain

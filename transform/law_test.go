@@ -184,3 +184,60 @@ func renderAll(results []transform.Result) string {
 	}
 	return b.String()
 }
+
+// A carrier hands over records in one buffer, which it scribbles over, and
+// keeps a copy of each row.
+type carrier struct {
+	batch  []transform.Record
+	buffer []byte
+	rows   []string
+}
+
+func (c *carrier) Record(i int) transform.Record {
+	for j := range c.buffer {
+		c.buffer[j] = '#'
+	}
+	r := c.batch[i]
+	c.buffer = append(c.buffer[:0], r.Data...)
+	r.Data = c.buffer
+	return r
+}
+
+func (c *carrier) Settled(i int, r *transform.Result) {
+	if i != len(c.rows) {
+		panic("out of order")
+	}
+	c.rows = append(c.rows, string(r.Row.Data))
+}
+
+// A batch that is carried has the results of one that is whole.
+func TestLawCarry(t *testing.T) {
+	tr := newTransformer(t, pipelineText, transform.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		batch := drawRecords(rt)
+		want := tr.Batch(batch)
+		c := &carrier{batch: batch}
+		calls := 0
+		tr.Carry(len(batch), c, nil, func(results []transform.Result) {
+			calls++
+			if len(results) != len(want) {
+				rt.Fatalf("%d results, want %d", len(results), len(want))
+			}
+			for i := range results {
+				got := results[i]
+				if got.Row.Data != nil {
+					rt.Errorf("result %d still has its row", i)
+				}
+				if got.Outcome == transform.Ok {
+					got.Row.Data = []byte(c.rows[i])
+				}
+				if render(&got) != render(&want[i]) {
+					rt.Errorf("result %d: %s, want %s", i, render(&got), render(&want[i]))
+				}
+			}
+		})
+		if calls != 1 {
+			rt.Errorf("done was called %d times", calls)
+		}
+	})
+}

@@ -22,6 +22,10 @@ const (
 // A column is a column of the lake table that comes from the source.
 type column struct {
 	source  *catalog.Column
+	canon   canon.Column
+	itself  bool   // its text needs nothing but JSON's escapes
+	integer bool   // int or long, not masked
+	float   bool   // float or double, neither masked nor a key
 	label   []byte // `"name":`, with a comma before it where one belongs
 	form    form
 	key     int  // its place in the key; -1
@@ -60,7 +64,7 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 		at := leftOut
 		if !c.Exclude {
 			at = len(out.columns)
-			col := column{source: c, label: label(c.Name, at > 0), form: formOf(c), key: -1}
+			col := column{source: c, canon: canon.Prepare(c), label: label(c.Name, at > 0), form: formOf(c), key: -1}
 			for _, loss := range c.AllowLossy {
 				col.replace = col.replace || loss == catalog.LossInvalid
 			}
@@ -70,6 +74,10 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 					out.keyOrder[place] = at
 				}
 			}
+			simple := col.key < 0 && c.Mask == ""
+			col.itself = simple && col.canon.IsItself()
+			col.float = simple && (c.Type.Kind == catalog.Float || c.Type.Kind == catalog.Double)
+			col.integer = c.Mask == "" && (c.Type.Kind == catalog.Int || c.Type.Kind == catalog.Long)
 			out.columns = append(out.columns, col)
 		}
 		if c.Source != "" {

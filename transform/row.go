@@ -158,7 +158,7 @@ func (w *worker) compareKeys(p *plan, c *cdc.Change) (Reason, string) {
 		if v := value(c.Before, w.before[at]); v != nil && v.Kind != cdc.Null {
 			text, reason := w.textOf(&p.columns[at], v)
 			if reason == "" {
-				out, null, err := canon.AppendValue(w.plain[:0], p.columns[at].source, canon.Record, text)
+				out, null, err := p.columns[at].canon.AppendValue(w.plain[:0], canon.Record, text)
 				if err != nil || null {
 					reason = problemOf(err)
 				}

@@ -33,7 +33,6 @@ package transform
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"icehose/catalog"
@@ -103,21 +102,25 @@ type Transformer struct {
 	pipeline *catalog.Pipeline
 	plans    []*plan
 	bySource map[string]int // "schema.table" -> index in plans
-	exclude  []string
+	fold     bool           // names in bySource are folded
 	workers  sync.Pool
 }
 
 // New compiles a pipeline file, as catalog.Parse returned it, for one delivery
 // stream.
 func New(p *catalog.Pipeline, o Options) (*Transformer, error) {
-	t := &Transformer{pipeline: p, bySource: make(map[string]int, len(p.Tables)), exclude: p.Exclude}
+	t := &Transformer{pipeline: p, bySource: make(map[string]int, len(p.Tables)), fold: p.Names == catalog.NamesFold}
 	for i, table := range p.Tables {
 		delivered, err := table.As(o.Mode, o.Database, o.Suffix)
 		if err != nil {
 			return nil, fmt.Errorf("compile pipeline: %w", err)
 		}
-		t.plans = append(t.plans, compile(p, delivered, i, t.excluded(table.Source)))
-		t.bySource[table.Source] = i
+		t.plans = append(t.plans, compile(p, delivered, i, p.Excluded(table.Source)))
+		name := table.Source
+		if t.fold {
+			name = catalog.FoldName(name)
+		}
+		t.bySource[name] = i
 	}
 	settings := dms.Settings{BeforeImage: p.Source.BeforeImage, BeforePrefix: p.Source.BeforePrefix}
 	t.workers.New = func() any { return newWorker(t, settings) }
@@ -138,44 +141,37 @@ func (t *Transformer) Batch(records []Record) []Result { return t.BatchWithin(re
 
 // BatchWithin transforms one batch whose answers have to fit in room. The
 // results own their memory.
-func (t *Transformer) BatchWithin(records []Record, room Room) []Result {
+func (t *Transformer) BatchWithin(records []Record, room Room) (results []Result) {
+	t.borrow(func(w *worker) {
+		results = w.batch(records, room)
+		w.rows, w.results = nil, nil // the caller owns them now
+	})
+	return results
+}
+
+// A Carrier has a batch that is never whole in memory: it hands over one
+// record at a time, in order, and takes each row when it is ready.
+type Carrier interface {
+	// Record returns records[i]. Its data may be overwritten by the next call.
+	Record(i int) Record
+	// Settled is called with the result of each record in turn. Row.Data is
+	// overwritten when it returns. A later record may still supersede the row
+	// or change its operation.
+	Settled(i int, r *Result)
+}
+
+// Carry transforms a batch of n records whose answers have to fit in room. It
+// calls done with the final results, whose rows have no data any more and
+// which are used again when done returns.
+func (t *Transformer) Carry(n int, c Carrier, room Room, done func([]Result)) {
+	t.borrow(func(w *worker) { done(w.carry(n, c, room)) })
+}
+
+func (t *Transformer) borrow(use func(*worker)) {
 	w, ok := t.workers.Get().(*worker)
 	if !ok {
-		return nil // cannot be: New is the pool's only source
+		return // cannot be: New is the pool's only source
 	}
 	defer t.workers.Put(w)
-	return w.batch(records, room)
-}
-
-// excluded reports whether the exclude: list of the pipeline file names a
-// source table.
-func (t *Transformer) excluded(source string) bool {
-	for _, pattern := range t.exclude {
-		if like(pattern, source) {
-			return true
-		}
-	}
-	return false
-}
-
-// like matches s against a pattern in which % stands for any text.
-func like(pattern, s string) bool {
-	head, rest, wild := strings.Cut(pattern, "%")
-	if !wild {
-		return pattern == s
-	}
-	if s, wild = strings.CutPrefix(s, head); !wild {
-		return false
-	}
-	for {
-		part, next, more := strings.Cut(rest, "%")
-		if !more {
-			return strings.HasSuffix(s, part)
-		}
-		at := strings.Index(s, part)
-		if at < 0 {
-			return false
-		}
-		s, rest = s[at+len(part):], next
-	}
+	use(w)
 }

@@ -3,6 +3,8 @@ package transform
 import (
 	"bytes"
 	"hash/maphash"
+	"math/bits"
+	"slices"
 
 	"icehose/catalog"
 	"icehose/cdc"
@@ -17,6 +19,7 @@ type worker struct {
 	decoder *dms.Decoder
 	change  cdc.Change
 	memo    [][]memoName // by plan: the field names of the last record, in its order
+	routed  routed
 
 	// Of the record at hand.
 	values, before []int32  // by column: where it stands in Data and Before, counted from 1; 0 when missing
@@ -32,16 +35,24 @@ type worker struct {
 
 	// Of the batch.
 	rows    []byte // every row, one after another
+	results []Result
 	settled []settled
 	arena   []byte // the keys and positions of the mirrors' rows
 	seed    maphash.Seed
-	newest  map[uint64]int // hash of table and key -> first of a chain of results
-	total   int            // size of the answers: settled ones, and echoes for those to come
+	newest  []int32 // by hash of table and key: first of a chain of results, counted from 1
+	total   int     // size of the answers: settled ones, and echoes for those to come
+}
+
+// A routed is the last name that was looked up.
+type routed struct {
+	schema, table string
+	index         int
+	known         bool
 }
 
 // A memoName is a field name of a record and the column it was for.
 type memoName struct {
-	name   string
+	name   []byte
 	column int
 }
 
@@ -51,47 +62,73 @@ type settled struct {
 	keyFrom, keyTo int // its key in arena
 	positionTo     int // its position in arena, behind its key
 	plan           int
-	cost           int // size of its answer
-	next           int // next result whose key has the same hash; -1
+	cost           int   // size of its answer
+	next           int32 // next result of its chain, counted from 1; 0 at the end
 }
 
 func newWorker(t *Transformer, s dms.Settings) *worker {
-	return &worker{t: t, decoder: dms.New(s), memo: make([][]memoName, len(t.plans)), seed: maphash.MakeSeed(), newest: make(map[uint64]int)}
+	s.RowsOnly = true
+	return &worker{t: t, decoder: dms.New(s), memo: make([][]memoName, len(t.plans)), seed: maphash.MakeSeed()}
 }
 
+// batch keeps the rows of all records.
 func (w *worker) batch(records []Record, room Room) []Result {
 	size := 0
 	for i := range records {
 		size += len(records[i].Data)
 	}
-	w.rows = make([]byte, 0, size)
+	w.rows = slices.Grow(w.rows[:0], size)
+	w.begin(len(records), room)
+	for i := range records {
+		w.record(&records[i], i, room)
+	}
+	for i := range w.results {
+		if w.results[i].Outcome == Ok {
+			s := &w.settled[i]
+			w.results[i].Row.Data = w.rows[s.from:s.to:s.to]
+		}
+	}
+	return w.results
+}
+
+// carry keeps no row longer than the carrier needs to take it.
+func (w *worker) carry(n int, c Carrier, room Room) []Result {
+	w.begin(n, room)
+	for i := range w.results {
+		record := c.Record(i)
+		w.rows = w.rows[:0]
+		w.record(&record, i, room)
+		c.Settled(i, &w.results[i])
+		w.results[i].Row.Data = nil
+	}
+	return w.results
+}
+
+// begin forgets the batch before.
+func (w *worker) begin(n int, room Room) {
 	w.arena = w.arena[:0]
-	clear(w.newest)
-	w.settled = append(w.settled[:0], make([]settled, len(records))...)
+	w.settled = cleared(w.settled, n)
+	w.newest = cleared(w.newest, 1<<bits.Len(uint(2*n)))
+	w.results = cleared(w.results, n)
 	w.total = 0
 	if room != nil {
-		for i := range records {
+		for i := range n {
 			w.total += room.Echo(i)
 		}
 	}
-	results := make([]Result, len(records))
-	for i := range records {
-		results[i].ID = records[i].ID
-		w.record(&records[i], i, results, room)
-	}
-	for i := range results {
-		if results[i].Outcome == Ok {
-			s := &w.settled[i]
-			results[i].Row.Data = w.rows[s.from:s.to:s.to]
-		}
-	}
-	w.rows = nil // the results own it now
-	return results
+}
+
+// cleared returns n zero elements, in the memory of s where there is enough.
+func cleared[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // record settles the result of one record.
-func (w *worker) record(record *Record, i int, results []Result, room Room) {
-	r := &results[i]
+func (w *worker) record(record *Record, i int, room Room) {
+	r := &w.results[i]
+	r.ID = record.ID
 	fail := func(reason Reason, column string) { r.Outcome, r.Reason, r.Column = ProcessingFailed, reason, column }
 	if record.Unread != "" {
 		fail(record.Unread, "")
@@ -125,8 +162,8 @@ func (w *worker) record(record *Record, i int, results []Result, room Room) {
 	}
 	r.Row = Row{Table: p.table, Operation: operation, Data: w.rows[from:]}
 	r.OldKeyLeft = w.hasOldKey && p.table.Mode == catalog.Mirror
-	w.settled[i] = settled{from: from, to: len(w.rows), plan: p.index, next: -1}
-	w.settle(i, results, room)
+	w.settled[i] = settled{from: from, to: len(w.rows), plan: p.index}
+	w.settle(i, room)
 }
 
 // route finds the record's table, or settles the result of a record that is
@@ -138,10 +175,9 @@ func (w *worker) route(r *Result, c *cdc.Change) *plan {
 		drop(InternalTable)
 		return nil
 	}
-	w.text = append(append(append(w.text[:0], c.Schema...), '.'), c.Table...)
-	index, known := w.t.bySource[string(w.text)]
+	index, known := w.lookUp(c.Schema, c.Table)
 	switch {
-	case known && w.t.plans[index].excluded, !known && w.t.excluded(string(w.text)):
+	case known && w.t.plans[index].excluded, !known && w.t.pipeline.Excluded(string(w.text)):
 		r.Table = sourceName(c)
 		drop(Excluded)
 	case c.Operation == cdc.Control:
@@ -164,6 +200,26 @@ func (w *worker) route(r *Result, c *cdc.Change) *plan {
 	return nil
 }
 
+// lookUp finds the table that the pipeline file describes. When there is none,
+// w.text is the name as the file would have it.
+func (w *worker) lookUp(schema, table string) (index int, known bool) {
+	if last := &w.routed; last.known && last.table == table && last.schema == schema {
+		return last.index, true
+	}
+	w.text = append(append(append(w.text[:0], schema...), '.'), table...)
+	if w.t.fold {
+		for i, ch := range w.text {
+			if ch >= 'A' && ch <= 'Z' {
+				w.text[i] = ch + 'a' - 'A'
+			}
+		}
+	}
+	if index, known = w.t.bySource[string(w.text)]; known {
+		w.routed = routed{schema, table, index, known}
+	}
+	return index, known
+}
+
 // sourceName is schema.table, as far as the record names them.
 func sourceName(c *cdc.Change) string {
 	if c.Schema == "" {
@@ -182,15 +238,15 @@ func (w *worker) bind(p *plan, fields cdc.Fields, at []int32) (out []int32, bad 
 		var column int
 		name := fields[i].Name
 		switch {
-		case i < len(memo) && memo[i].name == string(name):
+		case i < len(memo) && bytes.Equal(memo[i].name, name):
 			column = memo[i].column
 		case i < len(memo):
 			column = p.find(name)
-			memo[i] = memoName{string(name), column}
+			memo[i] = memoName{name, column}
 		default:
 			column = p.find(name)
 			if i < 2*len(p.table.Columns) { // a hostile record must not make it grow
-				memo = append(memo, memoName{string(name), column})
+				memo = append(memo, memoName{name, column})
 			}
 		}
 		if column < 0 {

@@ -1,8 +1,8 @@
 // Package dms decodes the JSON records that AWS DMS writes to a Kinesis stream
 // or a Kafka topic.
 //
-// In come the bytes of one record; out goes a cdc.Change whose names and
-// values are slices of those bytes. One pass checks the whole record against
+// In come the bytes of one record; out goes a cdc.Change whose values are
+// slices of those bytes. One pass checks the whole record against
 // RFC 8259 (structure, escapes, number grammar, UTF-8, at most 64 levels,
 // nothing but space after it). Of a key that occurs twice the last one counts,
 // at every level. A record that breaks the grammar or lacks what its operation
@@ -63,6 +63,9 @@ type Settings struct {
 	// "BI_". Columns of data that start with it move to Change.Before without
 	// it. Empty means that no column is one.
 	BeforePrefix string
+	// RowsOnly leaves what says nothing about the row out of a Change: its
+	// partition key, and the prev-transaction fields.
+	RowsOnly bool
 }
 
 // A Decoder decodes records. It keeps the names of schemas and tables it has
@@ -71,6 +74,7 @@ type Settings struct {
 type Decoder struct {
 	settings Settings
 	texts    texts
+	keys     keys
 	meta     metadata
 }
 
@@ -79,7 +83,7 @@ func New(s Settings) *Decoder {
 	if s.BeforeImage == "" {
 		s.BeforeImage = "before-image"
 	}
-	return &Decoder{settings: s, texts: texts{names: make(map[string]string)}}
+	return &Decoder{settings: s, texts: texts{names: make(map[string]string)}, keys: keys{seen: make(map[string]*key)}}
 }
 
 // Decode decodes one record into c, whose former content is lost and whose
@@ -121,26 +125,20 @@ func (d *Decoder) walk(s *scanner, top *envelope, c *cdc.Change) bool {
 		return s.fail(s.i, reasonNotObject)
 	}
 	s.i++
-	for first := true; ; first = false {
-		name, more := s.member(first)
-		if !more {
-			break
-		}
-		key := s.name(name)
+	for m := d.keys.object(&d.keys.top); m.next(s); {
 		var ok bool
-		s.space()
-		switch at := s.i; {
-		case string(key) == "data":
+		switch at, name := s.i, m.key.name; {
+		case string(name) == "data":
 			top.data.at = at
-			top.data.kind, c.Data, ok = s.fields(c.Data[:0])
-		case string(key) == "metadata":
+			top.data.kind, c.Data, ok = s.fields(&d.keys, c.Data[:0])
+		case string(name) == "metadata":
 			top.metadata.at = at
-			top.metadata.kind, ok = d.meta.read(s)
-		case string(key) == "control":
+			top.metadata.kind, ok = d.meta.read(s, &d.keys)
+		case string(name) == "control":
 			top.control, ok = s.value(1)
-		case string(key) == d.settings.BeforeImage:
+		case string(name) == d.settings.BeforeImage:
 			top.before.at = at
-			top.before.kind, c.Before, ok = s.fields(c.Before[:0])
+			top.before.kind, c.Before, ok = s.fields(&d.keys, c.Before[:0])
 		default:
 			_, ok = s.value(1)
 		}
@@ -166,7 +164,7 @@ func (d *Decoder) assemble(s *scanner, top *envelope, c *cdc.Change) bool {
 	case cdc.Null, cdc.Bool, cdc.Number, cdc.String, cdc.Array:
 		return s.fail(top.metadata.at, reasonMetadataKind)
 	}
-	if at, reason := d.meta.apply(&d.texts, c); reason != "" {
+	if at, reason := d.meta.apply(&d.texts, c, d.settings.RowsOnly); reason != "" {
 		return s.fail(max(at, top.metadata.at), reason)
 	}
 	if c.Operation == cdc.Control {

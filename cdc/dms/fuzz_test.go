@@ -1,13 +1,17 @@
 package dms_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"icehose/cdc"
 	"icehose/cdc/dms"
 )
 
@@ -94,6 +98,70 @@ func TestDecodeAgrees(t *testing.T) {
 			agree(r, record, s)
 		}
 	})
+}
+
+// TestDecoderRemembersNothing decodes records one after another, where each is
+// a guess at the keys of the next, and alone.
+func TestDecoderRemembersNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		for _, s := range settings() {
+			d := dms.New(s)
+			var c cdc.Change
+			var record []byte
+			for range rapid.IntRange(2, 6).Draw(r, "records") {
+				switch next := []byte(drawObject(r, "record", 0)); {
+				case len(record) > 0 && rapid.IntRange(0, 2).Draw(r, "damaged") == 0:
+					record = bytes.Clone(record)
+					at := rapid.IntRange(0, len(record)-1).Draw(r, "at")
+					record[at] = rapid.SampledFrom([]byte("{}[]\",:\\0-9eE.+u a\x00\x80\xff")).Draw(r, "byte")
+				default:
+					record = next
+				}
+				var fresh cdc.Change
+				got, want := d.Decode(record, &c), dms.New(s).Decode(record, &fresh)
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					r.Fatalf("record %q: %v, alone %v", record, got, want)
+				}
+				if got == nil && !reflect.DeepEqual(imageOf(r, &c), imageOf(r, &fresh)) {
+					r.Fatalf("record %q: %+v, alone %+v", record, imageOf(r, &c), imageOf(r, &fresh))
+				}
+			}
+		}
+	})
+}
+
+// TestRowsOnly decodes everything but what is left out.
+func TestRowsOnly(t *testing.T) {
+	t.Parallel()
+	var all, rows cdc.Change
+	if err := dms.New(dms.Settings{}).Decode([]byte(full), &all); err != nil {
+		t.Fatal(err)
+	}
+	if err := dms.New(dms.Settings{RowsOnly: true}).Decode([]byte(full), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if rows.PartitionKeyType != "" || rows.PartitionKeyValue != "" || rows.HasPrev {
+		t.Errorf("left in: %q, %q, %v", rows.PartitionKeyType, rows.PartitionKeyValue, rows.HasPrev)
+	}
+	all.PartitionKeyType, all.PartitionKeyValue, all.HasPrev, all.PrevTransactionID, all.PrevRecordID = "", "", false, 0, 0
+	if !reflect.DeepEqual(all, rows) {
+		t.Errorf("want %+v, got %+v", all, rows)
+	}
+}
+
+// TestManyKeys decodes more keys, and longer ones, than the decoder keeps.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	d := dms.New(dms.Settings{})
+	for i := range 10000 {
+		name := fmt.Sprintf("%s%d", strings.Repeat("n", i%700), i/2)
+		var c cdc.Change
+		err := d.Decode([]byte(`{"data":{"`+name+`":1,"`+name+`x":2},`+meta+`}`), &c)
+		if err != nil || len(c.Data) != 2 || string(c.Data[0].Name) != name || string(c.Data[1].Name) != name+"x" || string(c.Data[1].Value.Raw) != "2" {
+			t.Fatalf("record %d: %+v, %v", i, c.Data, err)
+		}
+	}
 }
 
 // The vocabulary of generated records, by the object it stands in.

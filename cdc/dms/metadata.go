@@ -51,70 +51,70 @@ type slot struct {
 // replace them.
 type metadata struct {
 	slots   [fieldCount]slot
+	day     day
 	scratch []byte
 }
 
 // read reads the metadata object, forgetting what an earlier one said. It
 // returns another kind when the value is not an object.
-func (m *metadata) read(s *scanner) (cdc.Kind, bool) {
+func (m *metadata) read(s *scanner, k *keys) (cdc.Kind, bool) {
 	m.slots = [fieldCount]slot{}
 	if s.space() != '{' {
 		v, ok := s.value(1)
 		return v.Kind, ok
 	}
 	s.i++
-	for first := true; ; first = false {
-		name, more := s.member(first)
-		if !more {
+	for member := k.object(&k.own); ; {
+		if !member.next(s) {
 			return cdc.Object, s.reason == ""
 		}
-		s.space()
 		at := s.i
 		v, ok := s.value(2)
 		if !ok {
 			return cdc.Object, false
 		}
-		if field, known := fieldOf(s.name(name)); known {
-			m.slots[field] = slot{v, at}
+		if member.key.field >= 0 {
+			m.slots[member.key.field] = slot{v, at}
 		}
 	}
 }
 
-func fieldOf(name []byte) (field int, known bool) {
+// fieldOf returns the number of the metadata field called name, or -1.
+func fieldOf(name []byte) int {
 	switch string(name) {
 	case "timestamp":
-		return fieldTimestamp, true
+		return fieldTimestamp
 	case "record-type":
-		return fieldRecordType, true
+		return fieldRecordType
 	case "operation":
-		return fieldOperation, true
+		return fieldOperation
 	case "partition-key-type":
-		return fieldKeyType, true
+		return fieldKeyType
 	case "partition-key-value":
-		return fieldKeyValue, true
+		return fieldKeyValue
 	case "schema-name":
-		return fieldSchema, true
+		return fieldSchema
 	case "table-name":
-		return fieldTable, true
+		return fieldTable
 	case "transaction-id":
-		return fieldTransaction, true
+		return fieldTransaction
 	case "transaction-record-id":
-		return fieldRecord, true
+		return fieldRecord
 	case "prev-transaction-id":
-		return fieldPrevTransaction, true
+		return fieldPrevTransaction
 	case "prev-transaction-record-id":
-		return fieldPrevRecord, true
+		return fieldPrevRecord
 	case "commit-timestamp":
-		return fieldCommit, true
+		return fieldCommit
 	case "stream-position":
-		return fieldPosition, true
+		return fieldPosition
 	}
-	return 0, false
+	return -1
 }
 
 // apply fills c from the fields. A reason other than "" refuses the record;
 // at is 0 when a field that is not there is the cause.
-func (m *metadata) apply(t *texts, c *cdc.Change) (at int, reason string) {
+func (m *metadata) apply(t *texts, c *cdc.Change, rowsOnly bool) (at int, reason string) {
 	if at, reason = m.operation(t, c); reason != "" {
 		return at, reason
 	}
@@ -125,15 +125,18 @@ func (m *metadata) apply(t *texts, c *cdc.Change) (at int, reason string) {
 	if !table.isText() {
 		return table.at, reasonTableKind
 	}
-	c.Schema = t.name(m.text(fieldSchema))
-	c.Table = t.name(m.text(fieldTable))
-	c.PartitionKeyType = t.name(m.text(fieldKeyType))
-	c.PartitionKeyValue = t.once(m.text(fieldKeyValue))
+	c.Schema = t.name(fieldSchema, m.text(fieldSchema))
+	c.Table = t.name(fieldTable, m.text(fieldTable))
 	c.StreamPosition = t.once(m.text(fieldPosition))
 	c.BuiltAt = m.time(fieldTimestamp)
 	c.CommittedAt = m.time(fieldCommit)
 	c.TransactionID, c.HasTransactionID = m.integer(fieldTransaction)
 	c.TransactionRecordID, c.HasRecordID = m.integer(fieldRecord)
+	if rowsOnly {
+		return 0, ""
+	}
+	c.PartitionKeyType = t.name(fieldKeyType, m.text(fieldKeyType))
+	c.PartitionKeyValue = t.once(m.text(fieldKeyValue))
 	prev, ok1 := m.integer(fieldPrevTransaction)
 	record, ok2 := m.integer(fieldPrevRecord)
 	if ok1 && ok2 {
@@ -169,7 +172,7 @@ func (m *metadata) operation(t *texts, c *cdc.Change) (at int, reason string) {
 		}
 	}
 	c.Operation = cdc.Control
-	c.ControlName = t.name(name)
+	c.ControlName = t.name(fieldOperation, name)
 	return 0, ""
 }
 
@@ -237,5 +240,5 @@ func (m *metadata) time(field int) time.Time {
 	if m.slots[field].Kind != cdc.String {
 		return time.Time{}
 	}
-	return parseTime(m.text(field))
+	return m.day.parse(m.text(field))
 }

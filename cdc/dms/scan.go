@@ -1,6 +1,11 @@
 package dms
 
-import "icehose/cdc"
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"icehose/cdc"
+)
 
 // maxDepth is how many objects and arrays may stand inside each other, the
 // record itself included. The stack of skip is one bit a level.
@@ -64,67 +69,33 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// member steps to the next member of an object whose brace was read: it reads
-// the key and the colon. more is false at the end of the object, and after a
-// fault, which leaves a reason.
-func (s *scanner) member(first bool) (name cdc.Value, more bool) {
-	c := s.space()
-	switch {
-	case c == '}':
-		s.i++
-		return name, false
-	case first:
-	case c == ',':
-		s.i++
-		c = s.space()
-	default:
-		return name, s.unexpected(reasonComma)
-	}
-	if c != '"' {
-		return name, s.unexpected(reasonKey)
-	}
-	return s.key()
-}
-
-// key reads a key, whose quote is next, and its colon.
-func (s *scanner) key() (name cdc.Value, ok bool) {
-	if name, ok = s.text(); !ok {
-		return name, false
-	}
+// colon reads a colon after space.
+func (s *scanner) colon() bool {
 	if s.space() != ':' {
-		return name, s.unexpected(reasonColon)
+		return s.unexpected(reasonColon)
 	}
 	s.i++
-	return name, true
-}
-
-// name returns the text of a key. A lone surrogate in it becomes U+FFFD.
-func (s *scanner) name(v cdc.Value) []byte {
-	if !v.Escaped {
-		return v.Raw[1 : len(v.Raw)-1 : len(v.Raw)-1]
-	}
-	text, _ := v.AppendText(nil)
-	return text
+	return true
 }
 
 // fields reads a value and, when it is an object, appends its members to dst.
+// Names are the decoder's own, which never change.
 // The object stands directly inside the record.
-func (s *scanner) fields(dst cdc.Fields) (kind cdc.Kind, _ cdc.Fields, ok bool) {
+func (s *scanner) fields(k *keys, dst cdc.Fields) (kind cdc.Kind, _ cdc.Fields, ok bool) {
 	if s.space() != '{' {
 		v, ok := s.value(1)
 		return v.Kind, dst, ok
 	}
 	s.i++
-	for first := true; ; first = false {
-		name, more := s.member(first)
-		if !more {
+	for m := k.object(&k.image); ; {
+		if !m.next(s) {
 			return cdc.Object, dst, s.reason == ""
 		}
 		v, ok := s.value(2)
 		if !ok {
 			return cdc.Object, dst, false
 		}
-		dst = append(dst, cdc.Field{Name: s.name(name), Value: v})
+		dst = append(dst, cdc.Field{Name: m.key.name, Value: v})
 	}
 }
 
@@ -140,12 +111,36 @@ func (s *scanner) value(depth int) (v cdc.Value, ok bool) {
 	case '[':
 		v.Kind, ok = cdc.Array, s.skip(depth)
 	default:
+		if n := plainDigits(s.b[s.i:]); n > 0 && (c != '0' || n == 1) {
+			v.Kind, v.Digits, ok = cdc.Number, true, true
+			s.i += n
+			break
+		}
 		v.Kind, ok = s.scalar(c)
 	}
 	if ok {
 		v.Raw = s.b[start:s.i:s.i]
 	}
 	return v, ok
+}
+
+// plainDigits returns how many digits b begins with, when these are fewer than
+// eight and what follows them cannot be of the same number; else 0.
+func plainDigits(b []byte) int {
+	if len(b) < 8 {
+		return 0
+	}
+	const ones = 0x0101010101010101
+	w := binary.LittleEndian.Uint64(b) ^ '0'*ones // digits become 0 to 9
+	n := bits.TrailingZeros64(((w+(0x80-10)*ones)|w)&(0x80*ones)) / 8
+	if n >= 8 {
+		return 0
+	}
+	switch b[n] {
+	case ',', '}', ']', ' ', '\t', '\n', '\r':
+		return n
+	}
+	return 0
 }
 
 // scalar reads a number or a literal that begins with c.

@@ -1,8 +1,6 @@
 package dms
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
 
 	"icehose/cdc"
@@ -12,8 +10,13 @@ import (
 func (s *scanner) text() (v cdc.Value, ok bool) {
 	v.Kind = cdc.String
 	b, start := s.b, s.i
+	if i := cdc.SkipPlain(b, start+1); i < len(b) && b[i] == '"' {
+		s.i = i + 1
+		v.Raw = b[start:s.i:s.i]
+		return v, true
+	}
 	for i := start + 1; ; {
-		i = plain(b, i)
+		i = cdc.SkipPlain(b, i)
 		if i >= len(b) {
 			return v, s.fail(len(b), reasonUnterminated)
 		}
@@ -41,29 +44,6 @@ func (s *scanner) text() (v cdc.Value, ok bool) {
 			}
 		}
 	}
-}
-
-// plain returns the first index from i on whose byte is a quote, a backslash,
-// a control character or not ASCII: eight bytes at a time. A byte of mask has
-// its high bit set when its byte of w is one of these; a borrow can only set it
-// falsely above a byte that is, and the lowest one is taken.
-func plain(b []byte, i int) int {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x80 * ones
-	)
-	for i+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[i:])
-		mask := ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & highs
-		if mask != 0 {
-			return i + bits.TrailingZeros64(mask)/8
-		}
-		i += 8
-	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' && b[i] < utf8.RuneSelf {
-		i++
-	}
-	return i
 }
 
 // escape returns the length of the escape that follows a backslash, 0 when it
@@ -157,6 +137,8 @@ func (s *scanner) nextKey(c byte) bool {
 	if c != '"' {
 		return s.unexpected(reasonKey)
 	}
-	_, ok := s.key()
-	return ok
+	if _, ok := s.text(); !ok {
+		return false
+	}
+	return s.colon()
 }

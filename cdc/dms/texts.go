@@ -5,6 +5,7 @@ import "strings"
 // texts makes strings from bytes of a record without one allocation each.
 type texts struct {
 	names map[string]string
+	last  [fieldCount]string // the name that each metadata field had last
 	block strings.Builder
 }
 
@@ -14,12 +15,17 @@ const (
 	blockSize   = 1 << 15 // bytes of a block that once cuts strings from
 )
 
-// name returns b as a string that many records share.
-func (t *texts) name(b []byte) string {
+// name returns b, the text of a metadata field, as a string that many records
+// share.
+func (t *texts) name(field int, b []byte) string {
+	if t.last[field] == string(b) {
+		return t.last[field]
+	}
 	if len(b) == 0 {
 		return ""
 	}
 	if s, ok := t.names[string(b)]; ok {
+		t.last[field] = s
 		return s
 	}
 	if len(t.names) >= maxNames || len(b) > maxNameSize {

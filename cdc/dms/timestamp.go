@@ -2,33 +2,55 @@ package dms
 
 import "time"
 
-// parseTime reads YYYY-MM-DDThh:mm:ss with 0 to 9 fraction digits and Z or an
+// A day remembers the last date that was read: most times of a stream are of
+// the same one.
+type day struct {
+	text [len("2006-01-02")]byte
+	unix int64 // its midnight
+}
+
+// parse reads YYYY-MM-DDThh:mm:ss with 0 to 9 fraction digits and Z or an
 // offset (+hh:mm, +hhmm, +hh), in UTC and cut to microseconds. A space may
 // stand for the T. Anything else, a leap second and a day that its month does
 // not have included, yields the zero time.
-func parseTime(b []byte) time.Time {
+func (d *day) parse(b []byte) time.Time {
 	const seconds = len("2006-01-02T15:04:05")
-	if len(b) <= seconds || b[4] != '-' || b[7] != '-' || b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
+	if len(b) <= seconds || b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
 		return time.Time{}
+	}
+	hour, ok0 := pair(b[11:])
+	minute, ok1 := pair(b[14:])
+	second, ok2 := pair(b[17:])
+	micros, rest, ok3 := fraction(b[seconds:])
+	offset, ok4 := zone(rest)
+	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || hour > 23 || minute > 59 || second > 59 || !d.date(b) {
+		return time.Time{}
+	}
+	return time.Unix(d.unix+int64(hour*3600+minute*60+second)-offset, int64(micros)*1000).UTC()
+}
+
+// date reads the date that b begins with.
+func (d *day) date(b []byte) bool {
+	if b[4] != '-' || b[7] != '-' {
+		return false
+	}
+	if string(b[:len(d.text)]) == string(d.text[:]) {
+		return true
 	}
 	century, ok0 := pair(b[0:])
 	year, ok1 := pair(b[2:])
 	month, ok2 := pair(b[5:])
-	day, ok3 := pair(b[8:])
-	hour, ok4 := pair(b[11:])
-	minute, ok5 := pair(b[14:])
-	second, ok6 := pair(b[17:])
-	year += 100 * century
-	micros, rest, ok7 := fraction(b[seconds:])
-	offset, ok8 := zone(rest)
-	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || !ok7 || !ok8 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}
+	number, ok3 := pair(b[8:])
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return false
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC)
-	if t.Day() != day || int(t.Month()) != month {
-		return time.Time{}
+	t := time.Date(100*century+year, time.Month(month), number, 0, 0, 0, 0, time.UTC)
+	if t.Day() != number || int(t.Month()) != month {
+		return false
 	}
-	return t.Add(-offset)
+	d.unix = t.Unix()
+	copy(d.text[:], b)
+	return true
 }
 
 // pair reads two decimal digits.
@@ -53,8 +75,8 @@ func fraction(b []byte) (micros int, rest []byte, ok bool) {
 	return micros, b[n:], n >= 2 && n <= 10
 }
 
-// zone reads Z or an offset, to the end.
-func zone(b []byte) (offset time.Duration, ok bool) {
+// zone reads Z or an offset, in seconds, to the end.
+func zone(b []byte) (offset int64, ok bool) {
 	if string(b) == "Z" {
 		return 0, true
 	}
@@ -69,7 +91,7 @@ func zone(b []byte) (offset time.Duration, ok bool) {
 	case len(b) == 6 && b[3] == ':':
 		minutes, okMinutes = pair(b[4:])
 	}
-	offset = time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
+	offset = int64(hours*3600 + minutes*60)
 	if b[0] == '-' {
 		offset = -offset
 	}

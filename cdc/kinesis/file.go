@@ -72,6 +72,15 @@ func Read(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
+// Parse reads one record, which may be spread over lines.
+func Parse(object []byte) (Record, error) {
+	record, err := parse(object)
+	if err != nil {
+		return Record{}, fmt.Errorf("read stream record: %w", err)
+	}
+	return record, nil
+}
+
 func parse(in []byte) (Record, error) {
 	if !utf8.Valid(in) {
 		return Record{}, errors.New("not UTF-8")

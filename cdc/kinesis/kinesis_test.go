@@ -218,6 +218,17 @@ func TestReadNamesTheLine(t *testing.T) {
 	}
 }
 
+func TestParse(t *testing.T) {
+	t.Parallel()
+	r, err := kinesis.Parse([]byte(strings.ReplaceAll(good, ",", ",\n\t")))
+	if err != nil || r.ShardID != "s-0" || r.SequenceNumber != "1" || r.PartitionKey != "k" || r.ArrivedAt != 1 || string(r.Data) != "x" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := kinesis.Parse([]byte(`{"shardId":`)); err == nil || err.Error() != "read stream record: not a JSON object at byte 11" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestReadStops: a caller may leave the loop, and an error of the reader is
 // not the end of the file.
 func TestReadStops(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,6 +26,7 @@ type captureCmd struct {
 	DSN         string        `name:"dsn" help:"Connection string of the source. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
 	Tables      []string      `default:"public.%" help:"Tables to capture, as schema.table with % and _ as wildcards." placeholder:"PATTERN"`
 	Out         string        `required:"" help:"File to write, one record a line: compressed if it ends in .zst or .gz; - is standard output." placeholder:"FILE"`
+	Overwrite   bool          `help:"Replace the file if it is there."`
 	Shards      int           `default:"4" help:"Shards of the stream."`
 	Seed        uint64        `default:"1" help:"Seed of the order in which tables load."`
 	UntilIdle   time.Duration `help:"Stop when no change has come for this long." placeholder:"DURATION"`
@@ -97,18 +99,11 @@ func (cmd *captureCmd) Run(ctx context.Context, env *environment, global *cli) e
 	if err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
-	out, err := cmd.create(env)
-	if err != nil {
+	if err := cmd.refuseExisting(); err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
-	writer := kinesis.NewWriter(out)
-	records := int64(0)
-	options.Emit = func(r kinesis.Record) error {
-		records++
-		return writer.Write(r)
-	}
-	counts, err := cmd.run(ctx, options, limit, newStage(env.stderr, "capture", "records", -1), &records)
-	if err = errors.Join(err, writer.Flush(), out.Close()); err != nil {
+	counts, err := cmd.run(ctx, env, options, limit)
+	if err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
 	summary := env.stdout
@@ -121,8 +116,22 @@ func (cmd *captureCmd) Run(ctx context.Context, env *environment, global *cli) e
 	return nil
 }
 
-// run runs the task until the limit. An interrupt ends it as a limit does.
-func (cmd *captureCmd) run(ctx context.Context, options dmssim.Options, limit dmssim.Limit, progress *stage, records *int64) (dmssim.Counts, error) {
+// run runs the task until the limit. An interrupt ends it as a limit does. The
+// file is made only when there is something to write.
+func (cmd *captureCmd) run(ctx context.Context, env *environment, options dmssim.Options, limit dmssim.Limit) (counts dmssim.Counts, err error) {
+	var out io.WriteCloser
+	var writer *kinesis.Writer
+	records, shown := int64(0), int64(0)
+	options.Emit = func(r kinesis.Record) error {
+		if writer == nil {
+			if out, err = cmd.create(env); err != nil {
+				return err
+			}
+			writer = kinesis.NewWriter(out)
+		}
+		records++
+		return writer.Write(r)
+	}
 	task, err := dmssim.Open(ctx, options)
 	if err != nil {
 		const duplicateObject = "42710"
@@ -131,25 +140,46 @@ func (cmd *captureCmd) run(ctx context.Context, options dmssim.Options, limit dm
 		}
 		return nil, err
 	}
-	shown := int64(0)
+	// A server that does not answer must not keep the program from ending.
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, task.Close(closing))
+	}()
+	progress := newStage(env.stderr, "capture", "records", -1)
+	var flushed error
 	err = task.Run(ctx, limit, func() {
-		progress.add(*records - shown)
-		shown = *records
+		progress.add(records - shown)
+		shown = records
+		if writer != nil && flushed == nil {
+			flushed = writer.Flush() // whoever follows the file sees it now
+		}
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	loaded := task.Loaded()
-	// A server that does not answer must not keep the program from ending.
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	err = errors.Join(err, task.Close(closing))
-	progress.add(*records - shown)
+	err = errors.Join(err, flushed)
+	if writer != nil {
+		err = errors.Join(err, writer.Flush(), out.Close())
+	}
+	progress.add(records - shown)
 	progress.done()
-	if err == nil && !loaded {
+	if err == nil && !task.Loaded() {
 		err = errors.New("stopped before every table was loaded: the records do not have all rows")
 	}
 	return task.Counts(), err
+}
+
+// refuseExisting keeps an earlier capture: its slot is gone, so nobody could
+// make it again.
+func (cmd *captureCmd) refuseExisting() error {
+	if cmd.Out == "-" || cmd.Overwrite {
+		return nil
+	}
+	if info, err := os.Stat(cmd.Out); err == nil && info.Mode().IsRegular() {
+		return fmt.Errorf("%s is there already: choose another --out or give --overwrite", cmd.Out)
+	}
+	return nil
 }
 
 // options reads what the command line and the environment say.

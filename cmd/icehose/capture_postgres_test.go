@@ -34,7 +34,7 @@ func TestCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) }) //nolint:errcheck // the server goes with it
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	exec1(t, conn, `CREATE TABLE item (id bigint PRIMARY KEY, name text, price numeric(10,2))`)
 	exec1(t, conn, `INSERT INTO item SELECT g, 'item ' || g, g / 4.0 FROM generate_series(1, 100) g`)
 
@@ -50,11 +50,13 @@ func TestCapture(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitForSlot(t, conn)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	waitForSlot(t, conn, ended)
 	exec1(t, conn, `UPDATE item SET price = 9.99 WHERE id <= 10`)
 	exec1(t, conn, `DELETE FROM item WHERE id > 95`)
 	exec1(t, conn, `INSERT INTO item VALUES (1000, 'late', NULL)`)
-	if err := cmd.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
 	var summary struct {
@@ -99,10 +101,15 @@ func exec1(t *testing.T, conn *pgx.Conn, statement string) {
 	}
 }
 
-// waitForSlot waits until the capture's slot is being read.
-func waitForSlot(t *testing.T, conn *pgx.Conn) {
+// waitForSlot waits until the capture's slot is being read; ended, unless nil, tells that it never will be.
+func waitForSlot(t *testing.T, conn *pgx.Conn, ended chan error) {
 	t.Helper()
 	for active := false; !active; {
+		select {
+		case err := <-ended:
+			t.Fatalf("capture ended before it read its slot: %v", err)
+		default:
+		}
 		if err := conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_replication_slots WHERE active), pg_sleep(0.05)::text IS NULL`).
 			Scan(&active, new(bool)); err != nil {
 			t.Fatal(err)

@@ -65,8 +65,12 @@ func (d *demo) deliver(ctx context.Context, store sink.Store) error {
 			}
 		}
 	}
-	// How many deliveries there are is known only when the last one was made.
-	progress := newStage(d.env.stderr, "deliver", "records", -1)
+	// The delivery is the same each time: its length is found by a dry run.
+	total := 0
+	for batch := range firehosesim.Deliver(d.stream.shards, d.cmd.settings(), d.cmd.Seed) {
+		total += len(batch.Records)
+	}
+	progress := newStage(d.env.stderr, "deliver", "records", int64(total))
 	for batch := range firehosesim.Deliver(d.stream.shards, d.cmd.settings(), d.cmd.Seed) {
 		deliveries, err := d.invoke(ctx, handler, batch)
 		if err != nil {
@@ -140,8 +144,8 @@ func (d *demo) invoke(ctx context.Context, h *firehose.Handler, b firehosesim.Ba
 	}
 	deliveries := make([]sink.Delivery, 0, len(answers))
 	for i, r := range kept {
-		if d.stream.damaged[r.SequenceNumber] {
-			continue
+		if answers[i].Result == transform.ProcessingFailed {
+			continue // not handled: a later answer to it counts
 		}
 		delivery := sink.Delivery{Offset: sink.Offset{Shard: r.ShardID, Sequence: r.SequenceNumber, Ordinal: r.Ordinal}}
 		if a := &answers[i]; a.Result == transform.Ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -20,14 +19,15 @@ import (
 
 // demoCmd carries a recorded stream through the whole pipeline on one machine.
 type demoCmd struct {
-	Fixture string `default:"testdata/events/tpcc" help:"Directory with the recorded stream (events.ndjson.zst), its pipeline file and the source's final rows (final/)." placeholder:"DIR"`
-	Lake    string `default:"icehose-demo" help:"Directory of the lake; made when it is not there, continued when it is." placeholder:"DIR"`
-	Seed    uint64 `default:"1" help:"Seed of the delivery: which shard comes next, what is late, repeated or held back."`
-	Calm    bool   `help:"Deliver every shard in order and once, instead of as badly as Firehose may."`
-	Batch   int    `default:"500" help:"Records in one invocation of the transform, at most."`
-	Flush   int    `default:"4000" help:"Rows that a table collects before it commits."`
-	Fault   fault  `help:"Get rows wrong on purpose: lose=N, stale=N, extra=N or duplicate=N. The lake is made anew." placeholder:"KIND=N"`
-	Corrupt int    `help:"Add this many records that were cut off in the middle." placeholder:"N"`
+	Fixture  string `default:"testdata/events/tpcc" help:"Directory with the recorded stream (events.ndjson.zst), its pipeline file and the source's final rows (final/)."`
+	Lake     string `default:"icehose-demo" help:"Directory of the lake; made when it is not there, continued when it is."`
+	Seed     uint64 `default:"1" help:"Seed of the delivery: which shard comes next, what is late, repeated or held back."`
+	Calm     bool   `help:"Deliver every shard in order and once, instead of as badly as Firehose may."`
+	Batch    int    `default:"500" help:"Records in one invocation of the transform, at most."`
+	Flush    int    `default:"4000" help:"Rows that a table collects before it commits."`
+	Fault    fault  `help:"Get rows wrong on purpose: lose=N, stale=N, extra=N or duplicate=N. The lake is made anew." placeholder:"KIND=N"`
+	ShowKeys bool   `help:"Name the keys of rows that differ; always so with --fault."`
+	Corrupt  int    `help:"Add this many records that were cut off in the middle." placeholder:"N"`
 }
 
 // Help implements kong.HelpProvider.
@@ -51,32 +51,36 @@ Examples:
 // holds the whole recorded stream in memory, which is most of it.
 const demoMemory = 300 << 20
 
+// Validate implements kong's check of a command's flags.
+func (cmd *demoCmd) Validate() error {
+	switch {
+	case cmd.Batch < 1:
+		return errors.New("--batch: want at least 1")
+	case cmd.Flush < 1:
+		return errors.New("--flush: want at least 1")
+	case cmd.Corrupt < 0:
+		return errors.New("--corrupt: want a number that is not negative")
+	}
+	return nil
+}
+
 // Run implements the command.
 func (cmd *demoCmd) Run(ctx context.Context, env *environment, global *cli) error {
 	started := time.Now()
 	debug.SetMemoryLimit(demoMemory)
-	p, err := catalog.Load(filepath.Join(cmd.Fixture, "pipeline.yaml"))
+	d := &demo{cmd: cmd, env: env, meter: newMeter()}
+	if err := d.read(ctx); err != nil {
+		return err
+	}
+	source, err := dump.Open(filepath.Join(cmd.Fixture, "final"), dump.Options{Final: true, Engine: d.pipeline.Source.Engine})
 	if err != nil {
 		return err
 	}
-	source, err := dump.Open(filepath.Join(cmd.Fixture, "final"), dump.Options{Final: true})
+	mark, err := markOf(cmd.events(), &cmd.Fault)
 	if err != nil {
 		return err
 	}
-	reading := newStage(env.stderr, "read", "records", -1)
-	s, err := readStream(ctx, filepath.Join(cmd.Fixture, "events.ndjson.zst"), p, reading)
-	if err != nil {
-		return err
-	}
-	reading.done()
-	struck, err := cmd.Fault.choose(p, s, cmd.Seed)
-	if err != nil {
-		return err
-	}
-	if cmd.Corrupt > 0 {
-		s.corrupt(cmd.Corrupt, cmd.Seed)
-	}
-	if err := prepareLake(cmd.Lake, lakeMark{Fault: cmd.Fault.String(), Fixture: filepath.Clean(cmd.Fixture), Seed: cmd.faultSeed()}); err != nil {
+	if err := prepareLake(ctx, cmd.Lake, mark, env.stderr); err != nil {
 		return err
 	}
 	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Log: env.log})
@@ -84,7 +88,6 @@ func (cmd *demoCmd) Run(ctx context.Context, env *environment, global *cli) erro
 		return err
 	}
 	defer store.Close() //nolint:errcheck // every commit was checked when it was made
-	d := &demo{cmd: cmd, env: env, pipeline: p, stream: s, struck: struck, meter: newMeter(), tables: newTallies(p)}
 	if err := d.deliver(ctx, store); err != nil {
 		return err
 	}
@@ -93,43 +96,85 @@ func (cmd *demoCmd) Run(ctx context.Context, env *environment, global *cli) erro
 		return err
 	}
 	result := d.result(report, time.Since(started))
+	write := result.writeText
 	if global.JSON {
-		err = result.writeJSON(env.stdout)
-	} else {
-		err = result.writeText(env.stdout)
+		write = result.writeJSON
 	}
-	if err != nil {
+	if err := write(env.stdout); err != nil {
 		return err
 	}
-	return cmd.verdict(result, report)
+	return d.verdict(result, report)
 }
 
-// faultSeed is part of a faulty lake's identity: another seed strikes other rows.
-func (cmd *demoCmd) faultSeed() uint64 {
-	if cmd.Fault.kind == faultNone {
-		return 0
+// events is the recorded stream of the fixture.
+func (cmd *demoCmd) events() string { return filepath.Join(cmd.Fixture, "events.ndjson.zst") }
+
+// read reads the pipeline file and the stream, and chooses what is struck.
+func (d *demo) read(ctx context.Context) (err error) {
+	if d.pipeline, err = catalog.Load(filepath.Join(d.cmd.Fixture, "pipeline.yaml")); err != nil {
+		return err
 	}
-	return cmd.Seed
+	d.tables = newTallies(d.pipeline)
+	progress := newStage(d.env.stderr, "read", "records", recordedCount(d.cmd.Fixture))
+	if d.stream, err = readStream(ctx, d.cmd.events(), d.pipeline, progress); err != nil {
+		return err
+	}
+	progress.done()
+	if d.records = d.stream.records(); d.records == 0 {
+		return fmt.Errorf("read stream: %s has no records", d.cmd.events())
+	}
+	if d.struck, err = d.cmd.Fault.choose(d.pipeline, d.stream, d.cmd.Seed); err != nil {
+		return err
+	}
+	if d.cmd.Corrupt > 0 {
+		d.stream.corrupt(d.cmd.Corrupt, d.cmd.Seed)
+	}
+	return nil
 }
 
 // verdict turns the result into the exit status.
-func (cmd *demoCmd) verdict(r *demoResult, report *reconcile.Report) error {
+func (d *demo) verdict(r *demoResult, report *reconcile.Report) error {
+	if d.cmd.Fault.kind != faultNone {
+		if err := checkFindings(d.struck, report); err != nil {
+			return err
+		}
+	}
 	if status := report.ExitStatus(); status != exitSame {
 		return exitError(status)
 	}
-	if cmd.Calm {
+	if d.cmd.Calm {
 		return nil
 	}
 	// A test of disorder that met none has tested nothing.
-	if sum := r.Disorder; sum.Inversions == 0 || sum.Duplicates == 0 || sum.Late == 0 {
-		return errors.New("prove the lake: the delivery had no inversions, no duplicates or no late records, so nothing was proven")
-	}
 	for _, t := range r.Tables {
-		if t.Inversions+t.Duplicates+t.Late == 0 {
-			return fmt.Errorf("prove the lake: table %s was delivered in order and once, so nothing was proven of it", t.Table)
+		if t.Duplicates == 0 {
+			return fmt.Errorf("prove the lake: no change of table %s was delivered twice, so nothing was proven of that", t.Table)
+		}
+		if d.reorderable(t.Table) && t.Inversions+t.Late == 0 {
+			return fmt.Errorf("prove the lake: no change of table %s came after a newer one, so nothing was proven of that", t.Table)
 		}
 	}
+	if sum := r.Disorder; sum.Inversions == 0 || sum.Late == 0 {
+		return errors.New("prove the lake: the delivery had no inversions or no late records, so nothing was proven of them")
+	}
 	return nil
+}
+
+// reorderable reports whether some row of a table has two changes.
+func (d *demo) reorderable(source string) bool {
+	seen := make(map[string]bool)
+	for _, changes := range d.stream.changes {
+		for _, c := range changes {
+			if c == nil || c.table.Source != source {
+				continue
+			}
+			if seen[c.key] {
+				return true
+			}
+			seen[c.key] = true
+		}
+	}
+	return false
 }
 
 // A demo is one run of the command.
@@ -138,6 +183,7 @@ type demo struct {
 	env      *environment
 	pipeline *catalog.Pipeline
 	stream   *stream
+	records  int              // in the stream as it was recorded
 	struck   map[*change]bool // by the fault
 	meter    *meter
 	tables   map[string]*tally // by source table; "" for records of no table
@@ -165,41 +211,4 @@ func (cmd *demoCmd) settings() firehosesim.Settings {
 	}
 	s.BatchRecords = cmd.Batch
 	return s
-}
-
-// A lakeMark tells the demo's own lakes from other people's directories, and
-// whether the lake is the one that this run would continue.
-type lakeMark struct {
-	Fixture string `json:"fixture"`
-	Fault   string `json:"fault,omitempty"`
-	Seed    uint64 `json:"seed,omitempty"`
-}
-
-const lakeMarkFile = "icehose-demo.json"
-
-// prepareLake makes the directory of the lake, or sees that it can be
-// continued. A lake with a fault is never continued: what was lost or doubled
-// in it would stay so.
-func prepareLake(dir string, mark lakeMark) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return fmt.Errorf("prepare lake: %w", err)
-	case len(entries) > 1, len(entries) == 1 && entries[0].Name() != lakeMarkFile+newSuffix:
-		old, err := readLakeMark(dir)
-		if err != nil {
-			return err
-		}
-		if old == mark && mark.Fault == "" {
-			return nil
-		}
-		if err := emptyLake(dir, entries); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("prepare lake: %w", err)
-	}
-	return writeLakeMark(dir, mark)
 }

@@ -86,5 +86,5 @@ func TestLakeTurnsReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, status := runDemo(t, lake)
-	oneLine(t, stderr, status, "read")
+	oneLine(t, stderr, status, "read-only")
 }

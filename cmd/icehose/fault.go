@@ -12,6 +12,7 @@ import (
 
 	"icehose/catalog"
 	"icehose/cdc"
+	"icehose/reconcile"
 	"icehose/sink"
 )
 
@@ -94,6 +95,29 @@ func (f *fault) choose(p *catalog.Pipeline, s *stream, seed uint64) (map[*change
 		chosen[c] = true
 	}
 	return chosen, nil
+}
+
+// checkFindings demands that the reconcile found exactly the struck rows: that
+// a fault is found is the demo's claim, so it fails if it is not.
+func checkFindings(struck map[*change]bool, report *reconcile.Report) error {
+	want := make(map[string]bool)
+	for c := range struck {
+		want[c.table.Source+" "+c.key] = true
+	}
+	missed, others := len(want), 0
+	for i := range report.Tables {
+		for _, f := range report.Tables[i].Findings {
+			if want[report.Tables[i].Table+" "+fmt.Sprintf("%q", f.Key)] {
+				missed--
+			} else {
+				others++
+			}
+		}
+	}
+	if missed != 0 || others != 0 {
+		return fmt.Errorf("prove the fault: %d of %d struck rows were not found, and %d others were", missed, len(want), others)
+	}
+	return nil
 }
 
 // histories groups the changes of keyed tables by row, oldest first, in an

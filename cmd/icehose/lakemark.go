@@ -1,30 +1,71 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+
+	"icehose/sink/iceberg"
 )
 
-// newSuffix ends the name of a mark that is not yet whole.
-const newSuffix = ".new"
+// A lakeMark tells the demo's own lakes from other people's directories, and
+// whether a lake is the one that this run would continue.
+type lakeMark struct {
+	Stream string `json:"stream"` // SHA-256 of the recorded stream
+	Fault  string `json:"fault,omitempty"`
+}
 
-// emptyLake removes what is in dir, the mark last: killed half-way, it leaves
-// a directory that the next run still knows as its own.
-func emptyLake(dir string, entries []os.DirEntry) error {
-	for _, e := range entries {
-		if e.Name() == lakeMarkFile {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("empty lake: %w", err)
-		}
+const (
+	lakeMarkFile = "icehose-demo.json"
+	newSuffix    = ".new" // ends the name of a mark that is not yet whole
+)
+
+// markOf is the mark of a lake that this run would make.
+func markOf(events string, f *fault) (m lakeMark, err error) {
+	file, err := os.Open(events)
+	if err != nil {
+		return m, fmt.Errorf("open records: %w", err)
 	}
-	if err := os.Remove(filepath.Join(dir, lakeMarkFile)); err != nil {
-		return fmt.Errorf("empty lake: %w", err)
+	defer file.Close() //nolint:errcheck // opened for reading
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return m, fmt.Errorf("read records: %w", err)
 	}
-	return nil
+	return lakeMark{Stream: hex.EncodeToString(sum.Sum(nil)), Fault: f.String()}, nil
+}
+
+// prepareLake makes the directory of the lake, or sees that it can be
+// continued. A lake with a fault, or of another stream, is made anew: what was
+// lost or doubled in it would stay so. It tells out when it removes one.
+func prepareLake(ctx context.Context, dir string, mark lakeMark, out io.Writer) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("prepare lake: %w", err)
+	case len(entries) > 1, len(entries) == 1 && entries[0].Name() != lakeMarkFile+newSuffix:
+		old, err := readLakeMark(dir)
+		if err != nil {
+			return err
+		}
+		if old == mark && mark.Fault == "" {
+			return nil
+		}
+		if err := iceberg.Remove(ctx, dir); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(out, "%s is made anew: it was of another stream or had a fault\n", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("prepare lake: %w", err)
+	}
+	return writeLakeMark(dir, mark)
 }
 
 func readLakeMark(dir string) (m lakeMark, err error) {
@@ -39,7 +80,7 @@ func readLakeMark(dir string) (m lakeMark, err error) {
 }
 
 // writeLakeMark writes the mark in one step, so that a killed run leaves
-// either no mark or a whole one.
+// either the old mark or the new one.
 func writeLakeMark(dir string, m lakeMark) error {
 	text, err := json.Marshal(m)
 	if err != nil {

@@ -42,15 +42,28 @@ type cli struct {
 	JSON    bool `name:"json" help:"Print results, and errors, as JSON."`
 	Verbose bool `help:"Log every commit, not only what went wrong."`
 
-	Demo    demoCmd    `cmd:"" help:"Carry a recorded database's changes into a local lake under hostile delivery, and prove the result."`
-	Capture captureCmd `cmd:"" help:"Capture a live PostgreSQL as AWS DMS would write it to a Kinesis stream."`
+	Demo      demoCmd      `cmd:"" help:"Carry a recorded database's changes into a local lake under hostile delivery, and prove the result."`
+	Capture   captureCmd   `cmd:"" help:"Capture a live PostgreSQL as AWS DMS would write it to a Kinesis stream."`
+	Sink      sinkCmd      `cmd:"" help:"Carry recorded changes into a lake of Iceberg tables: right under any order, repetition and interruption."`
+	Reconcile reconcileCmd `cmd:"" help:"Prove that a lake equals its source, or name what differs."`
+	Transform transformCmd `cmd:"" help:"Transform captured records as the Firehose Lambda does, or explain what becomes of one."`
+	Inspect   inspectCmd   `cmd:"" help:"Look at a captured stream: order, duplicates, gaps, settings, and what will hurt."`
+	Redrive   redriveCmd   `cmd:"" help:"Sort out the records that Firehose could not deliver, and send again what may be sent."`
+	Catalog   catalogCmd   `cmd:"" help:"Work on the pipeline file: what follows from it, and whether the real tables agree with it."`
+	Resync    resyncCmd    `cmd:"" help:"Load a table anew while its changes go on."`
+	Preflight preflightCmd `cmd:"" help:"Look at a live source for what keeps DMS from reading its changes; print the statements that fix it."`
+	Lint      lintCmd      `cmd:"" help:"Look for DMS and Kinesis settings that break order, keys, types or size; size shards."`
 }
 
 func main() {
+	os.Exit(runProcess())
+}
+
+// runProcess runs the command line of this process, which signals interrupt.
+func runProcess() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv})
-	stop()
-	os.Exit(status)
+	defer stop()
+	return run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv})
 }
 
 // run parses args, runs the command and returns the exit status.

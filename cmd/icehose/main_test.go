@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -15,7 +14,7 @@ var update = flag.Bool("update", false, "write the scripts' golden parts anew")
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"icehose": func() {
-			os.Exit(run(context.Background(), os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}))
+			os.Exit(runProcess())
 		},
 	})
 }

@@ -31,12 +31,14 @@ type demoTable struct {
 
 // A demoResult is what the demo prints.
 type demoResult struct {
-	Seed     uint64      `json:"seed"`
-	Fault    string      `json:"fault,omitempty"`
-	Records  int         `json:"records"` // in the stream
-	Seconds  float64     `json:"seconds"`
-	Disorder disorder    `json:"disorder"`
-	Tables   []demoTable `json:"tables"`
+	Seed     uint64   `json:"seed"`
+	Fault    string   `json:"fault,omitempty"`
+	Records  int      `json:"records"` // in the stream
+	Seconds  float64  `json:"seconds"`
+	Disorder disorder `json:"disorder"`
+	// Continued counts deliveries that the lake held before this run.
+	Continued int64       `json:"continued"`
+	Tables    []demoTable `json:"tables"`
 	// NoTable counts deliveries of records that belong to no table of the file.
 	NoTable struct {
 		Dropped int64 `json:"dropped"`
@@ -46,10 +48,9 @@ type demoResult struct {
 }
 
 func (d *demo) result(report *reconcile.Report, took time.Duration) *demoResult {
-	// The keys of TPC-C are numbers of the generator: naming them tells nothing of anybody.
-	report.ShowKeys = true
+	report.ShowKeys = d.cmd.ShowKeys || d.cmd.Fault.kind != faultNone
 	r := &demoResult{
-		Seed: d.cmd.Seed, Fault: d.cmd.Fault.String(), Records: d.stream.records(), Seconds: took.Seconds(),
+		Seed: d.cmd.Seed, Fault: d.cmd.Fault.String(), Records: d.records, Seconds: took.Seconds(),
 		Disorder: d.meter.total(), Reconcile: report,
 	}
 	known := make(map[string]bool)
@@ -68,6 +69,7 @@ func (d *demo) result(report *reconcile.Report, took time.Duration) *demoResult 
 			if s.Database == t.Database() && s.Table == t.Name() {
 				line.Superseded += s.Superseded + s.Collapsed
 				line.Skipped += s.Skipped
+				r.Continued += max(0, s.Skipped-line.Duplicates)
 				line.Failed += s.Rejected
 				line.Seconds += s.Busy.Seconds()
 			}
@@ -117,6 +119,9 @@ func (r *demoResult) writeText(w io.Writer) error {
 	}
 	if r.NoTable.Dropped+r.NoTable.Failed > 0 {
 		fmt.Fprintf(&b, "\nrecords of no table: %s dropped (the task's own), %s failed\n", thousands(r.NoTable.Dropped), thousands(r.NoTable.Failed))
+	}
+	if r.Continued > 0 {
+		fmt.Fprintf(&b, "\ncontinued: the lake held %s of these deliveries before; only what is new tests anything\n", thousands(r.Continued))
 	}
 	verdict := r.Reconcile.Verdict()
 	if verdict != reconcile.Equal {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"icehose/catalog"
@@ -22,7 +24,6 @@ type stream struct {
 	shards  [][]firehosesim.Record // by shard, in order
 	changes [][]*change            // like shards; nil for what is not a row
 	index   map[string]int         // shard id -> index
-	damaged map[string]bool        // sequence numbers of the copies that corrupt added
 }
 
 // A change is what the demo has to know of a record to measure its delivery
@@ -81,6 +82,19 @@ func readStream(ctx context.Context, path string, p *catalog.Pipeline, progress 
 	return s, nil
 }
 
+// recordedCount is how many records a fixture says that it has, for the bar;
+// -1 when it does not say.
+func recordedCount(fixture string) int64 {
+	var manifest struct {
+		Records *int64 `json:"records"`
+	}
+	text, err := os.ReadFile(filepath.Join(fixture, "manifest.json"))
+	if err != nil || json.Unmarshal(text, &manifest) != nil || manifest.Records == nil {
+		return -1
+	}
+	return *manifest.Records
+}
+
 // A describer makes a change of a record.
 type describer struct{ transformer *transform.Transformer }
 
@@ -114,7 +128,12 @@ func (d *describer) change(r kinesis.Record) (*change, error) {
 	if len(table.Key) > 0 {
 		c.keyTexts = make([]string, len(table.Key))
 		for i, k := range table.Key {
-			c.keyTexts[i] = string(bytes.Trim(row[k], `"`))
+			c.keyTexts[i] = string(row[k])
+			if bytes.HasPrefix(row[k], []byte{'"'}) {
+				if err := json.Unmarshal(row[k], &c.keyTexts[i]); err != nil {
+					return nil, fmt.Errorf("read key of table %s: %w", table.Source, err)
+				}
+			}
 		}
 		c.key = fmt.Sprintf("%q", c.keyTexts)
 	}
@@ -128,18 +147,15 @@ func (d *describer) change(r kinesis.Record) (*change, error) {
 }
 
 // corrupt adds n damaged copies of records, cut off in the middle, behind the
-// ends of the shards. They are not part of the recorded stream, so the sink
-// never hears of their offsets.
+// ends of the shards.
 func (s *stream) corrupt(n int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0xbad))
-	s.damaged = make(map[string]bool, n)
 	for i := range n {
 		shard := random.IntN(len(s.shards))
 		records := s.shards[shard]
 		victim := records[random.IntN(len(records))].Record
 		victim.Data = slices.Clone(victim.Data[:len(victim.Data)/2])
 		victim.SequenceNumber += fmt.Sprint(i)
-		s.damaged[victim.SequenceNumber] = true
 		s.shards[shard] = append(records, firehosesim.Record{Record: victim, Ordinal: uint64(len(records))})
 		s.changes[shard] = append(s.changes[shard], nil)
 	}

@@ -25,12 +25,11 @@ func number2(s []byte) (n int, ok bool) {
 // zero dates, are OutOfRange: Iceberg's own dates reach further, but neither
 // Firehose nor the engines agree on them.
 func cutDate(s []byte) (year, month, day int, rest []byte, p Problem) {
-	switch string(s) {
-	case "infinity", "-infinity":
-		return 0, 0, 0, nil, OutOfRange
-	}
-	if bytes.HasSuffix(s, []byte(" BC")) {
-		return 0, 0, 0, nil, OutOfRange
+	if len(s) > 0 && s[len(s)-1] > '9' && s[len(s)-1] != 'Z' {
+		switch {
+		case string(s) == "infinity", string(s) == "-infinity", bytes.HasSuffix(s, []byte(" BC")):
+			return 0, 0, 0, nil, OutOfRange
+		}
 	}
 	n := digits(s)
 	if n > 4 && n < 8 && len(s) > n && s[n] == '-' {
@@ -50,7 +49,7 @@ func cutDate(s []byte) (year, month, day int, rest []byte, p Problem) {
 	if year == 0 || month == 0 || day == 0 {
 		return 0, 0, 0, nil, OutOfRange
 	}
-	if month > 12 || day > time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day() {
+	if month > 12 || day > 28 && day > time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day() {
 		return 0, 0, 0, nil, NotValid
 	}
 	return year, month, day, s[10:], ""
@@ -190,6 +189,12 @@ func appendTimestamp(dst, text []byte, zoned, round bool) ([]byte, Problem) {
 	}
 	if !zoned && c.offset != 0 {
 		return dst, NotValid
+	}
+	if rest = bytes.TrimSuffix(rest, []byte("Z")); len(rest) == len("T15:04:05.000000") && rest[0] == 'T' && digits(rest[10:]) == 6 {
+		if dst = append(append(dst, text[:10]...), rest...); zoned {
+			dst = append(dst, 'Z')
+		}
+		return dst, ""
 	}
 	if c.offset == 0 && c.nanos%1000 == 0 {
 		return appendStamp(dst, year, month, day, c, zoned), ""

@@ -5,28 +5,51 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"icehose/catalog"
 )
 
+// A Column is a column made ready: what every value of it asks, looked up once.
+type Column struct {
+	column      *catalog.Column
+	round, null bool // the losses that the pipeline file allows
+	padded      bool
+}
+
+// Prepare makes a column ready.
+func Prepare(c *catalog.Column) Column {
+	return Column{
+		column: c, round: slices.Contains(c.AllowLossy, catalog.LossRound), null: slices.Contains(c.AllowLossy, catalog.LossNull),
+		padded: PaddedChar(c.SourceType),
+	}
+}
+
+// IsItself reports whether the canonical text of every valid text is that text.
+func (c *Column) IsItself() bool { return c.column.Type.Kind == catalog.String && !c.padded }
+
 // AppendValue is Append with the column's allowed losses applied: with
 // catalog.LossNull a value that the type cannot hold is null, and null says so.
 // An endpoint's damage (Damaged, BadUnicode) is never turned into null.
-func AppendValue(dst []byte, c *catalog.Column, form Form, text []byte) (out []byte, null bool, err error) {
-	out, p := appendText(dst, c, form, text)
+func (c *Column) AppendValue(dst []byte, form Form, text []byte) (out []byte, null bool, err error) {
+	out, p := c.appendText(dst, form, text)
 	switch {
 	case p == "":
 		return out, false, nil
-	case (p == OutOfRange || p == Inexact) && slices.Contains(c.AllowLossy, catalog.LossNull):
+	case (p == OutOfRange || p == Inexact) && c.null:
 		return dst, true, nil
 	}
-	return dst, false, &ValueError{Column: c.Name, Type: c.Type, Problem: p}
+	return dst, false, &ValueError{Column: c.column.Name, Type: c.column.Type, Problem: p}
+}
+
+// AppendValue is Column.AppendValue for one value.
+func AppendValue(dst []byte, c *catalog.Column, form Form, text []byte) (out []byte, null bool, err error) {
+	ready := Prepare(c)
+	return ready.AppendValue(dst, form, text)
 }
 
 func appendCanonical(dst []byte, c *catalog.Column, form Form, text []byte) ([]byte, error) {
-	out, p := appendText(dst, c, form, text)
+	ready := Prepare(c)
+	out, p := ready.appendText(dst, form, text)
 	if p != "" {
 		return dst, &ValueError{Column: c.Name, Type: c.Type, Problem: p}
 	}
@@ -35,9 +58,9 @@ func appendCanonical(dst []byte, c *catalog.Column, form Form, text []byte) ([]b
 
 // appendText is the closed switch over the types. On a problem the returned
 // bytes are meaningless.
-func appendText(dst []byte, c *catalog.Column, form Form, text []byte) ([]byte, Problem) {
-	round := slices.Contains(c.AllowLossy, catalog.LossRound)
-	switch c.Type.Kind {
+func (c *Column) appendText(dst []byte, form Form, text []byte) ([]byte, Problem) {
+	t := &c.column.Type
+	switch t.Kind {
 	case catalog.Boolean:
 		return appendBoolean(dst, text)
 	case catalog.Int:
@@ -49,21 +72,21 @@ func appendText(dst []byte, c *catalog.Column, form Form, text []byte) ([]byte, 
 	case catalog.Double:
 		return appendFloat(dst, text, 64)
 	case catalog.Decimal:
-		return appendDecimal(dst, text, c.Type.Precision, c.Type.Scale, form, round)
+		return appendDecimal(dst, text, t.Precision, t.Scale, form, c.round)
 	case catalog.Date:
 		return appendDate(dst, text)
 	case catalog.Time:
-		return appendTime(dst, text, round)
+		return appendTime(dst, text, c.round)
 	case catalog.Timestamp:
-		return appendTimestamp(dst, text, false, round)
+		return appendTimestamp(dst, text, false, c.round)
 	case catalog.TimestampTZ:
-		return appendTimestamp(dst, text, true, round)
+		return appendTimestamp(dst, text, true, c.round)
 	case catalog.String:
-		return appendString(dst, c, text)
+		return appendString(dst, text, c.padded)
 	case catalog.UUID:
 		return appendUUID(dst, text)
 	case catalog.Fixed:
-		return appendBinary(dst, form, text, c.Type.Length)
+		return appendBinary(dst, form, text, t.Length)
 	case catalog.Binary:
 		return appendBinary(dst, form, text, -1)
 	}
@@ -139,6 +162,9 @@ func digits(s []byte) int {
 }
 
 func appendInteger(dst, text []byte, low, high int64) ([]byte, Problem) {
+	if isShortInteger(text) {
+		return append(dst, text...), ""
+	}
 	n, ok := parseNumber(text)
 	if !ok {
 		return dst, NotValid
@@ -165,6 +191,20 @@ func appendInteger(dst, text []byte, low, high int64) ([]byte, Problem) {
 	return strconv.AppendUint(dst, u, 10), ""
 }
 
+// isShortInteger reports whether text is canonical and fits every integer
+// type: at most nine digits, without a sign and without a zero before them.
+func isShortInteger(text []byte) bool {
+	if len(text) == 0 || len(text) > 9 || text[0] == '0' && len(text) > 1 {
+		return false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
 // doubleDigits is how many significant decimal digits survive a double.
 const doubleDigits = 15
 
@@ -172,6 +212,9 @@ const doubleDigits = 15
 // endpoint held the number in a double: with a precision of at most 15 digits
 // nothing can have been lost on that way, beyond it the value is damaged.
 func appendDecimal(dst, text []byte, precision, scale int, form Form, round bool) ([]byte, Problem) {
+	if isCanonicalDecimal(text, precision, scale) {
+		return append(dst, text...), ""
+	}
 	n, ok := parseNumber(text)
 	if !ok {
 		switch string(bytes.ToLower(text)) {
@@ -218,6 +261,20 @@ func appendDecimal(dst, text []byte, precision, scale int, form Form, round bool
 		}
 	}
 	return dst, ""
+}
+
+// isCanonicalDecimal reports whether text is already what appendDecimal would
+// write. Negative numbers are left to it, as minus zero is.
+func isCanonicalDecimal(text []byte, precision, scale int) bool {
+	whole := digits(text)
+	if whole == 0 || whole > 1 && text[0] == '0' || whole > precision-scale && (whole > 1 || text[0] != '0') {
+		return false
+	}
+	rest := text[whole:]
+	if scale == 0 {
+		return len(rest) == 0
+	}
+	return len(rest) == 1+scale && rest[0] == '.' && digits(rest[1:]) == scale
 }
 
 // shifted applies the exponent by moving the point. ok is false when the
@@ -283,94 +340,4 @@ func appendFloat(dst, text []byte, bitSize int) ([]byte, Problem) {
 		return append(dst, '0'), "" // minus zero is zero
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, bitSize), ""
-}
-
-func appendString(dst []byte, c *catalog.Column, text []byte) ([]byte, Problem) {
-	if !utf8.Valid(text) {
-		return dst, BadUnicode
-	}
-	if PaddedChar(c.SourceType) {
-		text = bytes.TrimRight(text, " ")
-	}
-	return append(dst, text...), ""
-}
-
-// PaddedChar reports whether the source pads values of this type with blanks,
-// which mean nothing: DMS trims them (TrimSpaceInChar) or not, so the canonical
-// text never has them.
-func PaddedChar(sourceType string) bool {
-	base, _, _ := strings.Cut(sourceType, "(")
-	base = strings.TrimSpace(base)
-	for _, padded := range [...]string{"character", "char", "bpchar", "nchar", "national character"} {
-		if strings.EqualFold(base, padded) {
-			return true
-		}
-	}
-	return false
-}
-
-func appendUUID(dst, text []byte) ([]byte, Problem) {
-	n := 0
-	for i, c := range text {
-		if c == '-' && len(text) == 36 && (i == 8 || i == 13 || i == 18 || i == 23) {
-			continue
-		}
-		h, ok := lowerHex(c)
-		if !ok {
-			return dst, NotValid
-		}
-		switch n {
-		case 8, 12, 16, 20:
-			dst = append(dst, '-')
-		}
-		dst = append(dst, h)
-		n++
-	}
-	if n != 32 || len(text) != 36 && len(text) != 32 {
-		return dst, NotValid
-	}
-	return dst, ""
-}
-
-func lowerHex(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
-		return c, true
-	case c >= 'A' && c <= 'F':
-		return c + 'a' - 'A', true
-	}
-	return 0, false
-}
-
-// appendBinary reads hexadecimal; length is in bytes, -1 for any.
-func appendBinary(dst []byte, form Form, text []byte, length int) ([]byte, Problem) {
-	switch form {
-	case Postgres:
-		rest, ok := bytes.CutPrefix(text, []byte(`\x`))
-		if !ok {
-			return dst, NotValid
-		}
-		text = rest
-	case Record, MySQL:
-		if rest, ok := bytes.CutPrefix(text, []byte("0x")); ok {
-			text = rest
-		} else if rest, ok := bytes.CutPrefix(text, []byte("0X")); ok {
-			text = rest
-		}
-	case Delivered:
-	}
-	if len(text)%2 != 0 {
-		return dst, NotValid
-	}
-	if length >= 0 && len(text) != 2*length {
-		return dst, OutOfRange
-	}
-	for _, c := range text {
-		h, ok := lowerHex(c)
-		if !ok {
-			return dst, NotValid
-		}
-		dst = append(dst, h)
-	}
-	return dst, ""
 }

@@ -44,14 +44,18 @@ type Options struct {
 	Emit func(kinesis.Record) error
 }
 
+// maxShards bounds what a task keeps per shard in memory; Kinesis itself gives
+// an account at most 10,000 on demand.
+const maxShards = 10_000
+
 func (o *Options) validate() error {
 	switch {
 	case len(o.Tables) == 0:
 		return errors.New("check options: no tables selected")
 	case o.Slot == "" || o.Publication == "":
 		return errors.New("check options: slot and publication need names")
-	case o.Shards < 1:
-		return fmt.Errorf("check options: %d shards, want at least one", o.Shards)
+	case o.Shards < 1 || o.Shards > maxShards:
+		return fmt.Errorf("check options: %d shards, want 1 to %d", o.Shards, maxShards)
 	case o.Clock == nil || o.Emit == nil:
 		return errors.New("check options: Clock and Emit are required")
 	}

@@ -69,7 +69,7 @@ func Open(dir string, o Options) (*Reader, error) {
 		return &Reader{dir: dir, form: canon.Postgres, csv: true}, nil
 	case catalog.MySQL, catalog.MariaDB:
 		return &Reader{dir: dir, form: canon.MySQL}, nil
-	case catalog.Oracle, catalog.SQLServer:
+	case catalog.Oracle, catalog.SQLServer, catalog.DMS:
 	}
 	return nil, fmt.Errorf("open dump: the texts of engine %q have no known form", o.Engine)
 }

@@ -1,14 +1,17 @@
 package iceberg_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"testing"
 
 	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/sink"
+	"icehose/sink/iceberg"
 )
 
 const benchTables = `
@@ -46,6 +49,9 @@ func benchRow(dst []byte, id int, n uint64, isDelete bool) []byte {
 		id, id, n, []string{"DE", "FR", "US", "CN"}[id%4], n%1000, h%100_000, h%9+1, h%1_000_000, h%100, id%2 == 0, 1+n%28, at, h, h*31, position, at)
 }
 
+// noSync tells what forcing files to the disk costs.
+var noSync = flag.Bool("nosync", false, "benchmarks do not force files to the disk")
+
 // benchSink is a sink on real files with its source.
 type benchSink struct {
 	*sink.Sink
@@ -55,7 +61,14 @@ type benchSink struct {
 
 func newBenchSink(b *testing.B, mode string) *benchSink {
 	b.Helper()
-	store := open(b, b.TempDir())
+	options := iceberg.Options{}
+	if *noSync {
+		options.Sync = func(*os.File) error { return nil }
+	}
+	store, err := iceberg.Open(b.Context(), b.TempDir(), options)
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.Cleanup(func() { closeStore(b, store) })
 	p, err := catalog.Parse("pipeline.yaml", fmt.Appendf(nil, benchTables, mode))
 	if err != nil {
@@ -142,4 +155,24 @@ func BenchmarkMirror(b *testing.B) {
 		s.run(rows)
 	}
 	b.ReportMetric(float64(benchStep)*float64(b.N)/b.Elapsed().Seconds(), "changes/s")
+}
+
+// BenchmarkCommit commits 1,000 updates of a mirror of 10,000 rows an operation.
+func BenchmarkCommit(b *testing.B) {
+	s := newBenchSink(b, "mirror")
+	const table, step = 10_000, 1000
+	s.run(s.rows(table, func(n uint64) (int, cdc.Operation) { return int(n), cdc.Update }, ""))
+	if err := s.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		rows := s.rows(step, func(n uint64) (int, cdc.Operation) { return int(n % table), cdc.Update }, "")
+		b.StartTimer()
+		s.run(rows)
+		if err := s.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -5,14 +5,31 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
 	sqlcat "github.com/apache/iceberg-go/catalog/sql"
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 )
 
 // A lakeCatalog is the SQL catalog with one correction: a commit whose
 // requirements no longer hold is reported as table.ErrCommitFailed, as the
 // race for the catalog row is, and not as an error of unknown outcome.
-type lakeCatalog struct{ *sqlcat.Catalog }
+// All that it writes goes through the disk.
+type lakeCatalog struct {
+	*sqlcat.Catalog
+	disk *disk
+}
+
+// CreateTable creates a table whose metadata is on the disk.
+func (c *lakeCatalog) CreateTable(ctx context.Context, id table.Identifier, schema *iceberg.Schema, options ...icecatalog.CreateTableOpt) (
+	*table.Table, error,
+) {
+	if _, err := c.Catalog.CreateTable(c.disk.with(ctx), id, schema, options...); err != nil {
+		return nil, err
+	}
+	return c.LoadTable(ctx, id)
+}
 
 // LoadTable returns a table that commits through c.
 func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*table.Table, error) {
@@ -20,14 +37,15 @@ func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*tabl
 	if err != nil {
 		return nil, err
 	}
-	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), t.FS, c), nil
+	files := func(context.Context) (iceio.IO, error) { return c.disk, nil }
+	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, c), nil
 }
 
 // CommitTable implements table.CatalogIO.
 func (c *lakeCatalog) CommitTable(ctx context.Context, id table.Identifier, requirements []table.Requirement, updates []table.Update) (
 	table.Metadata, string, error,
 ) {
-	metadata, location, err := c.Catalog.CommitTable(ctx, id, requirements, updates)
+	metadata, location, err := c.Catalog.CommitTable(c.disk.with(ctx), id, requirements, updates)
 	if err != nil && strings.Contains(strings.ToLower(err.Error()), "requirement failed") {
 		err = fmt.Errorf("%w: %w", table.ErrCommitFailed, err)
 	}

@@ -10,10 +10,14 @@
 // A folder has one writer at a time, which a lock enforces, or any number of
 // readers.
 //
-// It does not promise that a commit survives a power cut: a killed process
-// loses nothing that was committed, but files are not forced to the disk. The
-// tables hold absolute paths, so the folder cannot be moved. It compacts no
-// data files.
+// A commit survives a killed process and a power cut: every file that it names
+// is forced to the disk, and the folder it is in, before the catalog names it,
+// and so is the catalog (Options.Sync). Open replaces, for the process, what
+// iceberg-go does with the scheme file; other users of the library notice
+// nothing.
+//
+// The tables hold absolute paths, so the folder cannot be moved. The package
+// compacts no data files.
 package iceberg
 
 import (
@@ -33,6 +37,7 @@ import (
 	_ "modernc.org/sqlite" // the driver called sqlite
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/sink"
 )
 
@@ -40,6 +45,9 @@ import (
 type Options struct {
 	// ReadOnly opens an existing lake for reading.
 	ReadOnly bool
+	// Sync forces a file or a folder that was written to the disk; default
+	// File.Sync. A lake that nobody will miss can do without.
+	Sync func(*os.File) error
 	// Log receives what maintenance did; default none.
 	Log *slog.Logger
 }
@@ -49,6 +57,7 @@ type Options struct {
 type Store struct {
 	dir      string
 	readOnly bool
+	disk     *disk
 	log      *slog.Logger
 	db       *sql.DB
 	catalog  *lakeCatalog
@@ -86,6 +95,11 @@ func open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Sync == nil {
+		o.Sync = (*os.File).Sync
+	}
+	useDisk()
+	disk := &disk{sync: o.Sync}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -94,10 +108,10 @@ func open(ctx context.Context, dir string, o Options) (*Store, error) {
 		if _, err := os.Stat(filepath.Join(dir, catalogFile)); errors.Is(err, os.ErrNotExist) {
 			return nil, ErrNoLake
 		}
-	} else if err := os.MkdirAll(filepath.Join(dir, warehouse), 0o755); err != nil {
+	} else if err := disk.makeFolder(filepath.Join(dir, warehouse)); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, readOnly: o.ReadOnly, log: o.Log}
+	s := &Store{dir: dir, readOnly: o.ReadOnly, disk: disk, log: o.Log}
 	if s.unlock, err = lock(ctx, filepath.Join(dir, lockFile), o.ReadOnly); err != nil {
 		return nil, err
 	}
@@ -130,7 +144,7 @@ func (s *Store) openCatalog(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open catalog: %w", err)
 	}
-	s.catalog = &lakeCatalog{Catalog: c}
+	s.catalog = &lakeCatalog{Catalog: c, disk: s.disk}
 	return nil
 }
 
@@ -151,6 +165,11 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close lake %s: %w", s.dir, oneLine(err))
 	}
 	return nil
+}
+
+// Tables gives what creates and evolves tables access to the lake.
+func (s *Store) Tables() *lake.Lake {
+	return &lake.Lake{Tables: s.catalog, Location: fileURI(filepath.Join(s.dir, warehouse))}
 }
 
 // fileURI turns an absolute path into a URI.
@@ -179,7 +198,7 @@ func (s *Store) OpenTable(ctx context.Context, t *catalog.Table) (sink.Table, er
 }
 
 func (s *Store) openTable(ctx context.Context, t *catalog.Table) (*lakeTable, error) {
-	schema, err := schemaOf(t)
+	schema, err := lake.SchemaOf(t)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +209,7 @@ func (s *Store) openTable(ctx context.Context, t *catalog.Table) (*lakeTable, er
 	if err != nil {
 		return nil, err
 	}
-	if err := sameSchema(current.Schema(), schema); err != nil {
+	if err := lake.CheckSchema(current.Schema(), schema); err != nil {
 		return nil, err
 	}
 	columns, _ := t.LakeColumns()
@@ -213,23 +232,9 @@ func (s *Store) create(ctx context.Context, t *catalog.Table, schema *iceberg.Sc
 	}
 	created, err := s.catalog.CreateTable(ctx, identifier(t), schema,
 		icecatalog.WithLocation(fileURI(filepath.Join(s.dir, warehouse, t.Database(), t.Name()))),
-		icecatalog.WithProperties(tableProperties()))
+		icecatalog.WithProperties(lake.NewProperties()))
 	if err != nil {
 		return nil, fmt.Errorf("create table: %w", err)
 	}
 	return created, nil
-}
-
-// tableProperties are the properties of a new table.
-func tableProperties() iceberg.Properties {
-	return iceberg.Properties{
-		table.PropertyFormatVersion: "2",
-		// Small row groups let readers skip, and bound the writer's memory.
-		table.ParquetRowGroupLimitKey:             "65536",
-		"write.parquet.compression-codec":         "zstd",
-		table.WriteDeleteModeKey:                  table.WriteModeMergeOnRead,
-		"write.delete.isolation-level":            "snapshot",
-		table.MetadataPreviousVersionsMaxKey:      "20",
-		table.MetadataDeleteAfterCommitEnabledKey: "true",
-	}
 }

@@ -14,25 +14,33 @@ type span struct{ from, to int }
 
 // An event is a Firehose event taken apart. Slices alias its bytes.
 type event struct {
+	bytes   []byte
 	records []eventRecord
 	stream  span // deliveryStreamArn
 	build   []byte
-	texts   string // record ids, sequence numbers and the stream, unescaped
-	shard   string // the last one seen: most events have few
+	texts   string // sequence numbers and the stream, unescaped
+	shard   string // the last one seen
+	shards  map[string]string
+	form    form
 }
 
 // An eventRecord is what a record's answer and origin are made of.
 type eventRecord struct {
 	rawID    []byte // as it stands in the event, with quotes: it is echoed so
-	id       span
 	payload  []byte // base64, as it stands in the event between quotes: it is echoed so
-	at       int    // where its first quote stands
-	escaped  bool
+	at       places
+	escaped  bool // the payload is known to hold an escape
 	missing  bool // no payload, or one that is not a string
+	echo     int  // bytes of the payload as it came: never fewer than are given back
+	size     int  // bytes of the record, when they could be decoded
 	kafka    bool // under kafkaRecordValue
 	shard    string
 	sequence span
 }
+
+// places are where the values of a record stand in the event: a string's first
+// quote, a number's first digit.
+type places struct{ id, payload, shard, sequence int }
 
 // The names under which a payload stands.
 const (
@@ -50,7 +58,7 @@ func (e *event) note(text []byte) span {
 
 // parse reads an event. Of a key that occurs twice the last value counts.
 func (e *event) parse(b []byte) error {
-	*e = event{records: e.records[:0], build: e.build[:0], shard: e.shard}
+	*e = event{bytes: b, records: e.records[:0], build: e.build[:0], shard: e.shard, shards: e.shards, form: form{leaves: e.form.leaves[:0]}}
 	s := &scanner{b: b}
 	found := false
 	err := s.object(func(key []byte) error {
@@ -79,21 +87,25 @@ func (e *event) parse(b []byte) error {
 	return nil
 }
 
+// record reads one record: as the one before it, or else key by key.
 func (e *event) record(s *scanner) error {
 	s.peek()
+	if e.like(s) {
+		return nil
+	}
 	r, at := eventRecord{missing: true}, s.i
 	err := s.object(func(key []byte) error {
 		var err error
 		switch string(key) {
 		case "recordId":
-			err = e.recordID(s, &r)
+			err = r.recordID(s)
 		case fieldData, fieldKafka:
 			r.kafka = string(key) == fieldKafka
 			if r.missing = s.peek() != '"'; r.missing {
-				r.payload, r.escaped = nil, false
+				r.payload, r.escaped, r.at.payload = nil, false, 0
 				return s.skip(1)
 			}
-			r.at = s.i
+			r.at.payload = s.i
 			r.payload, r.escaped, err = s.payload()
 		case "kinesisRecordMetadata":
 			err = e.origin(s, &r, "shardId", "sequenceNumber")
@@ -108,23 +120,24 @@ func (e *event) record(s *scanner) error {
 		return &syntaxError{"record without a recordId", at}
 	}
 	e.records = append(e.records, r)
+	if err == nil {
+		e.form.learn(s.b, at, s.i, &r)
+	}
 	return err
 }
 
-func (e *event) recordID(s *scanner, r *eventRecord) error {
+func (r *eventRecord) recordID(s *scanner) error {
 	s.peek()
 	from := s.i
-	raw, escaped, err := s.text()
-	if err != nil {
+	if _, _, err := s.text(); err != nil {
 		return err
 	}
-	r.rawID = s.b[from:s.i]
-	if escaped {
-		raw = unescape(raw)
-	}
-	r.id = e.note(raw)
+	r.at.id, r.rawID = from, s.b[from:s.i]
 	return nil
 }
+
+// id is the record's id as text.
+func (r *eventRecord) id() string { return string(unescape(r.rawID[1 : len(r.rawID)-1])) }
 
 // origin reads where a record stood: a Kinesis shard and sequence number, or a
 // Kafka partition and offset. Metadata of another form has no origin.
@@ -135,13 +148,14 @@ func (e *event) origin(s *scanner, r *eventRecord, shard, sequence string) error
 	return s.object(func(key []byte) error {
 		switch string(key) {
 		case shard:
+			s.peek()
+			r.at.shard = s.i
 			text, err := s.scalar()
-			if e.shard != string(text) {
-				e.shard = string(text)
-			}
-			r.shard = e.shard
+			r.shard = e.shardOf(text)
 			return err
 		case sequence:
+			s.peek()
+			r.at.sequence = s.i
 			text, err := s.scalar()
 			r.sequence = e.note(text)
 			return err
@@ -150,30 +164,47 @@ func (e *event) origin(s *scanner, r *eventRecord, shard, sequence string) error
 	})
 }
 
-// check reads a payload that could not be decoded as the JSON string that it
-// has to be: payload has not looked at what is in it.
-func (r *eventRecord) check(event []byte) error {
-	if r.missing {
-		return nil
+// maxShards is how many shard names are kept, so that hostile events cannot
+// fill memory.
+const maxShards = 4096
+
+// shardOf returns a shard's name as a string that its records share.
+func (e *event) shardOf(text []byte) string {
+	if e.shard == string(text) {
+		return e.shard
 	}
-	s := scanner{b: event[:r.at+len(r.payload)+2], i: r.at}
-	if _, _, err := s.text(); err != nil {
-		return fmt.Errorf("parse event: %w", err)
+	name, ok := e.shards[string(text)]
+	if !ok {
+		if e.shards == nil || len(e.shards) >= maxShards {
+			e.shards = make(map[string]string)
+		}
+		name = string(text)
+		e.shards[name] = name
 	}
-	return nil
+	e.shard = name
+	return name
 }
 
 // decode appends the record's bytes; ok is false when there are none to get.
-func (r *eventRecord) decode(dst []byte) (out []byte, ok bool) {
+// It reads a payload that is not plain base64 as the JSON string that it has
+// to be, which nobody has done yet: the error is that of the event.
+func (r *eventRecord) decode(dst, event []byte) (out []byte, ok bool, err error) {
 	if r.missing {
-		return dst, false
+		return dst, false, nil
 	}
-	payload := r.payload
-	if r.escaped {
+	if out, ok = appendDecode(dst, r.payload); ok {
+		return out, true, nil
+	}
+	s := scanner{b: event, i: r.at.payload}
+	payload, escaped, err := s.text()
+	if err != nil {
+		return dst, false, err
+	}
+	if r.escaped = escaped; escaped {
 		payload = unescape(payload)
 	}
-	out, err := base64.StdEncoding.AppendDecode(dst, payload)
-	return out, err == nil
+	out, err = base64.StdEncoding.AppendDecode(dst, payload)
+	return out, err == nil, nil
 }
 
 // An EventInfo is what an event says besides its records.

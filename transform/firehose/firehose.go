@@ -26,7 +26,6 @@ package firehose
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -75,14 +74,25 @@ func New(t *transform.Transformer, o Options) *Handler {
 
 // A batch is the memory of one event at work.
 type batch struct {
-	event   event
-	records []transform.Record
-	data    []byte // every record's bytes, one after another
+	event  event
+	room   *room
+	data   []byte // of the record at hand
+	answer answers
+	fault  error // what makes all of the event unreadable
 }
+
+var _ transform.Carrier = (*batch)(nil)
 
 // Handle answers one event. The response is the caller's; event must not
 // change until Handle returns.
 func (h *Handler) Handle(ctx context.Context, event []byte) (response []byte, err error) {
+	return h.HandleInto(ctx, nil, event)
+}
+
+// HandleInto is Handle for a caller with memory for the response, such as that
+// of an earlier one. The response is in it if it fits, over what is there: new
+// memory costs more than what is written into it.
+func (h *Handler) HandleInto(ctx context.Context, memory, event []byte) (response []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("handle event: %w", err)
 	}
@@ -91,66 +101,65 @@ func (h *Handler) Handle(ctx context.Context, event []byte) (response []byte, er
 		b = new(batch)
 	}
 	defer h.batches.Put(b)
-	if err := b.read(event); err != nil {
+	if err := b.event.parse(event); err != nil {
 		return nil, fmt.Errorf("handle event: %w", err)
 	}
-	room, err := newRoom(&b.event, h.options.ResponseLimit)
+	b.room, err = newRoom(&b.event, h.options.ResponseLimit)
 	if err != nil {
 		return nil, fmt.Errorf("handle event: %w", err)
 	}
-	results := h.transformer.BatchWithin(b.records, room)
-	response = room.response(results)
-	h.report(ctx, b, results)
+	b.fault = nil
+	b.answer.begin(memory, len(event))
+	h.transformer.Carry(len(b.event.records), b, b.room, func(results []transform.Result) {
+		if b.fault == nil {
+			response = b.answer.response(b.room, results)
+			h.report(ctx, b, results)
+		}
+	})
+	if b.fault != nil {
+		return nil, fmt.Errorf("handle event: parse event: %w", b.fault)
+	}
 	return response, nil
 }
 
-// read parses the event and decodes the base64 of its records.
-func (b *batch) read(event []byte) error {
-	if err := b.event.parse(event); err != nil {
-		return err
-	}
-	size := 0
-	for i := range b.event.records {
-		size += len(b.event.records[i].payload) * 3 / 4
-	}
-	if cap(b.data) < size+3 {
-		b.data = make([]byte, 0, size+3)
-	}
-	b.data, b.records = b.data[:0], b.records[:0]
-	for i := range b.event.records {
-		r := &b.event.records[i]
-		record := transform.Record{ID: b.event.text(r.id), Origin: cdc.Origin{Shard: r.shard, Sequence: b.event.text(r.sequence)}}
-		from := len(b.data)
-		data, ok := r.decode(b.data)
-		if ok {
-			b.data = data
-			record.Data = data[from:len(data):len(data)]
-			if r.escaped {
-				r.payload = base64.StdEncoding.AppendEncode(nil, record.Data)
-			}
-		} else {
-			if err := r.check(event); err != nil {
-				return err
-			}
-			// Firehose fails a batch that has one answer in broken base64.
-			r.payload = nil
-			record.Unread = transform.InvalidBase64
+// Record implements transform.Carrier.
+func (b *batch) Record(i int) transform.Record {
+	r := &b.event.records[i]
+	record := transform.Record{Origin: cdc.Origin{Shard: r.shard, Sequence: b.event.text(r.sequence)}}
+	data, ok, err := r.decode(b.data[:0], b.event.bytes)
+	b.data = data
+	switch {
+	case err != nil:
+		if b.fault == nil {
+			b.fault = err
 		}
-		b.records = append(b.records, record)
+		record.Unread = transform.InvalidBase64
+	case !ok:
+		// Firehose fails a batch that has one answer in broken base64.
+		r.payload = nil
+		record.Unread = transform.InvalidBase64
+	default:
+		record.Data, r.size = data, len(data)
+		if r.escaped {
+			r.payload = appendEncode(nil, data)
+		}
 	}
-	return nil
+	return record
 }
+
+// Settled implements transform.Carrier.
+func (b *batch) Settled(i int, r *transform.Result) { b.answer.add(b.room, i, r) }
 
 // report logs and counts one batch.
 func (h *Handler) report(ctx context.Context, b *batch, results []transform.Result) {
 	for i := range results {
-		r := &results[i]
+		r, id := &results[i], b.event.records[i].id
 		if r.Outcome == transform.ProcessingFailed {
-			h.options.Log.LogAttrs(ctx, slog.LevelError, "record failed", slog.String("record_id", r.ID), slog.String("table", r.Table),
+			h.options.Log.LogAttrs(ctx, slog.LevelError, "record failed", slog.String("record_id", id()), slog.String("table", r.Table),
 				slog.String("reason", string(r.Reason)), slog.String("column", r.Column))
 		}
 		if r.OldKeyLeft {
-			h.options.Log.LogAttrs(ctx, slog.LevelWarn, "old key left", slog.String("record_id", r.ID), slog.String("table", r.Table))
+			h.options.Log.LogAttrs(ctx, slog.LevelWarn, "old key left", slog.String("record_id", id()), slog.String("table", r.Table))
 		}
 		if d := r.Drift; d != nil {
 			level := slog.LevelWarn
@@ -158,7 +167,7 @@ func (h *Handler) report(ctx context.Context, b *batch, results []transform.Resu
 				// Every full load starts with one: by itself it says nothing.
 				level = slog.LevelInfo
 			}
-			h.options.Log.LogAttrs(ctx, level, "schema drift", slog.String("record_id", r.ID), slog.String("table", d.Table),
+			h.options.Log.LogAttrs(ctx, level, "schema drift", slog.String("record_id", id()), slog.String("table", d.Table),
 				slog.String("statement", d.Statement), slog.Bool("defined", d.Defined), slog.Any("unknown_columns", d.Unknown),
 				slog.Any("missing_columns", d.Missing))
 		}
@@ -166,7 +175,7 @@ func (h *Handler) report(ctx context.Context, b *batch, results []transform.Resu
 	if h.options.Metrics == nil {
 		return
 	}
-	if err := h.options.Metrics(ctx, countsOf(b.event.text(b.event.stream), b.records, results)); err != nil {
+	if err := h.options.Metrics(ctx, countsOf(b.event.text(b.event.stream), b.event.records, results)); err != nil {
 		h.options.Log.LogAttrs(ctx, slog.LevelError, "metrics lost", slog.Any("error", err))
 	}
 }

@@ -108,6 +108,10 @@ func TestBrokenEvents(t *testing.T) {
 		{"id that is none", `{"records":[{"recordId":1}]}`, "expected a string at byte 24"},
 		{"cut in the data", `{"records":[{"recordId":"a","data":"QUJD`, "unterminated string at byte 40"},
 		{"cut after a record", `{"records":[{"recordId":"a","data":""}`, "expected a comma or the end of the array at byte 38"},
+		{
+			"escaped quote where the record before ends", `{"records":[{"recordId":"a","data":"QQ==","x":"y"},{"recordId":"b","data":"QQ==\","x":"y"}]}`,
+			"expected a comma or the end of the object at byte 83",
+		},
 		{"more", `{"records":[]} {}`, "text after the object at byte 15"},
 		{"no colon", `{"records"[]}`, "expected a colon at byte 10"},
 		{"bad number", `{"x":-,"records":[]}`, "expected a value at byte 5"},

@@ -27,7 +27,7 @@ type Count struct {
 }
 
 // countsOf adds up a batch, sorted by table, outcome and reason.
-func countsOf(stream string, records []transform.Record, results []transform.Result) []Count {
+func countsOf(stream string, records []eventRecord, results []transform.Result) []Count {
 	type end struct {
 		table   string
 		outcome transform.Outcome
@@ -35,17 +35,22 @@ func countsOf(stream string, records []transform.Record, results []transform.Res
 	}
 	index := make(map[end]int)
 	var counts []Count
+	last := -1
 	for i := range results {
 		r := &results[i]
-		at, ok := index[end{r.Table, r.Outcome, r.Reason}]
-		if !ok {
-			at = len(counts)
-			index[end{r.Table, r.Outcome, r.Reason}] = at
-			counts = append(counts, Count{Stream: stream, Table: r.Table, Outcome: r.Outcome, Reason: r.Reason})
+		at := last
+		if at < 0 || counts[at].Table != r.Table || counts[at].Outcome != r.Outcome || counts[at].Reason != r.Reason {
+			var ok bool
+			if at, ok = index[end{r.Table, r.Outcome, r.Reason}]; !ok {
+				at = len(counts)
+				index[end{r.Table, r.Outcome, r.Reason}] = at
+				counts = append(counts, Count{Stream: stream, Table: r.Table, Outcome: r.Outcome, Reason: r.Reason})
+			}
+			last = at
 		}
 		c := &counts[at]
 		c.Records++
-		c.Bytes += len(records[i].Data)
+		c.Bytes += records[i].size
 		if r.OldKeyLeft {
 			c.OldKeyLeft++
 		}

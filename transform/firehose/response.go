@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/transform"
 )
@@ -38,6 +39,9 @@ var _ transform.Room = (*room)(nil)
 // back. Then nothing is given back: Firehose keeps the originals itself.
 func newRoom(e *event, limit int) (*room, error) {
 	r := &room{event: e, limit: limit - len(responseHead) - len(responseTail)}
+	for i := range e.records {
+		e.records[i].echo = len(e.records[i].payload)
+	}
 	for _, r.quiet = range []bool{false, true} {
 		size := 0
 		for i := range e.records {
@@ -57,8 +61,12 @@ func (r *room) Limit() int { return r.limit }
 // first too.
 func (r *room) Echo(i int) int {
 	record := &r.event.records[i]
-	return len(headID) + len(record.rawID) + len(headResult) + len(transform.ProcessingFailed) + len(headField) + len(record.field()) +
-		len(headPayload) + len(r.payload(record)) + len(tailEcho) + 1
+	size := len(headID) + len(record.rawID) + len(headResult) + len(transform.ProcessingFailed) + len(headField) + len(record.field()) +
+		len(headPayload) + len(tailEcho) + 1
+	if !r.quiet {
+		size += record.echo
+	}
+	return size
 }
 
 // payload is what of a record is given back.
@@ -84,38 +92,102 @@ func (r *eventRecord) field() string {
 	return fieldData
 }
 
-// response renders the answers, for which the transform has kept to the room.
-func (r *room) response(results []transform.Result) []byte {
-	e, size := r.event, len(responseHead)+len(responseTail)
-	for i := range results {
-		if results[i].Outcome == transform.Ok {
-			size += r.Row(i, &results[i].Row)
-		} else {
-			size += r.Echo(i)
-		}
+// answers are the answers of a response in the making.
+type answers struct {
+	text   []byte // all of them, each with a comma before it but the first
+	places []answer
+	spare  []byte // memory for a second version
+	event  int
+	// ratio is the size of the last response to that of its event, and a bit
+	// more: a guess at the memory that the next one needs.
+	ratio float64
+	// The metadata of the last answer: most are the same as the one before.
+	routing   []byte
+	routed    *catalog.Table
+	operation cdc.Operation
+}
+
+// An answer is where one stands, and what it says of the delivery.
+type answer struct {
+	from, routing int // routing begins the metadata of an Ok answer
+	outcome       transform.Outcome
+	operation     cdc.Operation
+}
+
+// begin begins the response to an event of so many bytes, in memory if there
+// is any.
+func (a *answers) begin(memory []byte, event int) {
+	if cap(memory) == 0 {
+		memory = make([]byte, 0, len(responseHead)+int(float64(event)*a.ratio))
 	}
-	out := make([]byte, 0, size)
-	out = append(out, responseHead...)
-	for i := range results {
-		if i > 0 {
-			out = append(out, ',')
+	a.text, a.places, a.event = append(memory[:0], responseHead...), a.places[:0], event
+}
+
+// add appends the answer to record i as far as it is known.
+func (a *answers) add(room *room, i int, r *transform.Result) {
+	out := a.text
+	if i > 0 {
+		out = append(out, ',')
+	}
+	place := answer{from: len(out), outcome: r.Outcome, operation: r.Row.Operation}
+	record := &room.event.records[i]
+	if out = appendHead(out, record, r.Outcome); r.Outcome == transform.Ok {
+		out = appendEncode(out, r.Row.Data)
+		place.routing = len(out)
+		if r.Row.Table != a.routed || r.Row.Operation != a.operation {
+			a.routing, a.routed, a.operation = appendRouting(a.routing[:0], &r.Row), r.Row.Table, r.Row.Operation
 		}
-		record := &e.records[i]
-		out = append(append(out, headID...), record.rawID...)
-		out = append(append(out, headResult...), results[i].Outcome...)
-		out = append(append(append(out, headField...), record.field()...), headPayload...)
-		if results[i].Outcome != transform.Ok {
-			out = append(append(out, r.payload(record)...), tailEcho...)
+		out = append(out, a.routing...)
+	} else {
+		out = append(append(out, room.payload(record)...), tailEcho...)
+	}
+	a.text, a.places = out, append(a.places, place)
+}
+
+// appendHead appends an answer up to its payload.
+func appendHead(out []byte, record *eventRecord, outcome transform.Outcome) []byte {
+	out = append(append(out, headID...), record.rawID...)
+	if outcome == transform.Ok && !record.kafka {
+		return append(out, headResult+string(transform.Ok)+headField+fieldData+headPayload...)
+	}
+	out = append(append(out, headResult...), outcome...)
+	return append(append(append(out, headField...), record.field()...), headPayload...)
+}
+
+func appendRouting(out []byte, row *transform.Row) []byte {
+	out = append(append(out, headDatabase...), row.Table.Database()...)
+	out = append(append(out, headTable...), row.Table.Name()...)
+	out = append(append(out, headOp...), row.Operation.String()...)
+	return append(out, tailOk...)
+}
+
+// response returns the response, with what later records have changed.
+func (a *answers) response(room *room, results []transform.Result) []byte {
+	text := append(a.text, responseTail...)
+	a.text = nil // it is the caller's now
+	a.ratio = 1.05 * float64(len(text)) / float64(a.event)
+	out, done := a.spare[:0], 0
+	for i := range results {
+		r, place := &results[i], &a.places[i]
+		if r.Outcome == place.outcome && r.Row.Operation == place.operation {
 			continue
 		}
-		row := &results[i].Row
-		out = base64.StdEncoding.AppendEncode(out, row.Data)
-		out = append(append(out, headDatabase...), row.Table.Database()...)
-		out = append(append(out, headTable...), row.Table.Name()...)
-		out = append(append(out, headOp...), row.Operation.String()...)
-		out = append(out, tailOk...)
+		out = append(out, text[done:place.from]...)
+		if done = len(text) - len(responseTail); i+1 < len(results) {
+			done = a.places[i+1].from - 1 // the comma
+		}
+		if r.Outcome == transform.Ok {
+			out = appendRouting(append(out, text[place.from:place.routing]...), &r.Row)
+			continue
+		}
+		record := &room.event.records[i]
+		out = append(append(appendHead(out, record, r.Outcome), room.payload(record)...), tailEcho...)
 	}
-	return append(out, responseTail...)
+	if done == 0 {
+		return text
+	}
+	a.spare = append(out, text[done:]...)
+	return append(text[:0], a.spare...)
 }
 
 // A ResponseRecord is one answer of a response. Database, Table and Operation
@@ -168,16 +240,17 @@ func parseAnswer(s *scanner) (ResponseRecord, error) {
 			r.Result = transform.Outcome(text)
 			return err
 		case fieldData, fieldKafka:
-			raw, escaped, err := s.payload()
-			if err != nil {
+			s.peek()
+			record := eventRecord{at: places{payload: s.i}}
+			var err error
+			if record.payload, _, err = s.payload(); err != nil {
 				return err
 			}
-			record := eventRecord{payload: raw, escaped: escaped}
 			var ok bool
-			if r.Data, ok = record.decode(nil); !ok {
-				return s.fail("data that is not base64")
+			if r.Data, ok, err = record.decode(nil, s.b); err == nil && !ok {
+				err = s.fail("data that is not base64")
 			}
-			return nil
+			return err
 		case "metadata":
 			return s.object(func(key []byte) error {
 				if string(key) != "otfMetadata" {

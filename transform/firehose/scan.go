@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"icehose/cdc"
 )
 
 // maxDepth is how deep an event or response may nest where nobody looks.
@@ -115,7 +117,11 @@ func (s *scanner) text() (raw []byte, escaped bool, err error) {
 		return nil, false, s.fail("expected a string")
 	}
 	from, high := s.i, false
-	for s.i < len(s.b) {
+	for {
+		s.i = cdc.SkipPlain(s.b, s.i)
+		if s.i >= len(s.b) {
+			return nil, false, s.fail("unterminated string")
+		}
 		switch c := s.b[s.i]; {
 		case c == '"':
 			raw = s.b[from:s.i]
@@ -133,11 +139,10 @@ func (s *scanner) text() (raw []byte, escaped bool, err error) {
 		case c < ' ':
 			return nil, false, s.fail("control character in a string")
 		default:
-			high = high || c >= utf8.RuneSelf
+			high = true
 			s.i++
 		}
 	}
-	return nil, false, s.fail("unterminated string")
 }
 
 func (s *scanner) escape() error {
@@ -167,17 +172,15 @@ func isHex(s []byte) bool {
 	return true
 }
 
-// payload reads a string that should be base64. Where it is long and plain, it
-// is found by its closing quote; what is between is then checked by decoding
-// it, and by check when that fails.
+// payload reads a string that should be base64. It is found by its closing
+// quote; what is between is looked at when it is decoded.
 func (s *scanner) payload() (raw []byte, escaped bool, err error) {
 	if s.peek() == '"' {
-		if n := bytes.IndexByte(s.b[s.i+1:], '"'); n >= 0 {
+		n := bytes.IndexByte(s.b[s.i+1:], '"')
+		if n >= 0 && s.b[s.i+n] != '\\' {
 			raw = s.b[s.i+1 : s.i+1+n]
-			if bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
-				s.i += n + 2
-				return raw, false, nil
-			}
+			s.i += n + 2
+			return raw, false, nil
 		}
 	}
 	return s.text()

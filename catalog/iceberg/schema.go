@@ -9,15 +9,15 @@ import (
 	"icehose/catalog"
 )
 
-// schemaOf returns the Iceberg schema of a lake table. Key columns are required
-// and the identifier; everything else is optional, since the delete of a row
-// carries nothing else.
-func schemaOf(t *catalog.Table) (*iceberg.Schema, error) {
+// SchemaOf returns the Iceberg schema of a new lake table. Key columns are
+// required and the identifier; everything else is optional, since the delete
+// of a row carries nothing else.
+func SchemaOf(t *catalog.Table) (*iceberg.Schema, error) {
 	columns, _ := t.LakeColumns()
 	var fields []iceberg.NestedField
 	var identifier []int
 	for i, c := range columns {
-		typ, err := typeOf(c.Type)
+		typ, err := TypeOf(c.Type)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -29,7 +29,8 @@ func schemaOf(t *catalog.Table) (*iceberg.Schema, error) {
 	return iceberg.NewSchemaWithIdentifiers(0, identifier, fields...), nil
 }
 
-func typeOf(t catalog.Type) (iceberg.Type, error) {
+// TypeOf returns the Iceberg type of a column's type.
+func TypeOf(t catalog.Type) (iceberg.Type, error) {
 	switch t.Kind {
 	case catalog.Boolean:
 		return iceberg.PrimitiveTypes.Bool, nil
@@ -63,9 +64,9 @@ func typeOf(t catalog.Type) (iceberg.Type, error) {
 	return nil, fmt.Errorf("no Iceberg type for %s", t)
 }
 
-// sameSchema reports how the columns of a table differ from those wanted. The
+// CheckSchema reports how the columns of a table differ from those wanted. The
 // order of columns and their field ids are the table's own business.
-func sameSchema(have, want *iceberg.Schema) error {
+func CheckSchema(have, want *iceberg.Schema) error {
 	for _, w := range want.Fields() {
 		h, ok := have.FindFieldByName(w.Name)
 		switch {
@@ -88,6 +89,7 @@ func sameSchema(have, want *iceberg.Schema) error {
 	return nil
 }
 
+// keyNames returns the names of the identifier's columns, sorted.
 func keyNames(s *iceberg.Schema) []string {
 	var names []string
 	for _, id := range s.IdentifierFieldIDs {

@@ -1,0 +1,197 @@
+package artifact
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"icehose/catalog"
+	"icehose/internal/canon"
+)
+
+// A dialect is an engine's SQL.
+type dialect string
+
+const (
+	athena dialect = "athena" // engine version 3: Trino's SQL, Hive's in ALTER
+	spark  dialect = "spark"  // 3.4 or newer with Iceberg's extensions
+)
+
+// quote renders a name of the pipeline file, which is lower-case letters,
+// digits and underscores, so that reserved words are names too.
+func (d dialect) quote(name string) string {
+	if d == spark {
+		return "`" + name + "`"
+	}
+	return `"` + name + `"`
+}
+
+// table renders database.name.
+func (d dialect) table(t *catalog.Table, suffix string) string {
+	return d.quote(t.Database()) + "." + d.quote(t.Name()+suffix)
+}
+
+// list renders names, each with an optional qualifier.
+func (d dialect) list(names []string, qualifier string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = qualifier + d.quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// equal renders the comparison of two sides' columns.
+func (d dialect) equal(names []string, left, right string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = left + d.quote(n) + " = " + right + d.quote(n)
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// text renders a string literal. Spark reads backslashes in it.
+func (d dialect) text(s string) string {
+	if d == spark {
+		s = strings.ReplaceAll(s, `\`, `\\`)
+		return "'" + strings.ReplaceAll(s, "'", `\'`) + "'"
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}
+
+// typeName is the type of a column as the engine reads it.
+func (d dialect) typeName(t catalog.Type) string {
+	names := map[catalog.TypeKind][2]string{
+		catalog.Boolean: {"boolean", "BOOLEAN"}, catalog.Int: {"integer", "INT"}, catalog.Long: {"bigint", "BIGINT"},
+		catalog.Float: {"real", "FLOAT"}, catalog.Double: {"double", "DOUBLE"}, catalog.Date: {"date", "DATE"},
+		catalog.Time: {"time(6)", "STRING"}, catalog.Timestamp: {"timestamp(6)", "TIMESTAMP_NTZ"},
+		catalog.TimestampTZ: {"timestamp(6) with time zone", "TIMESTAMP"}, catalog.String: {"varchar", "STRING"},
+		catalog.UUID: {"uuid", "STRING"}, catalog.Fixed: {"varbinary", "BINARY"}, catalog.Binary: {"varbinary", "BINARY"},
+	}
+	if t.Kind == catalog.Decimal {
+		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
+	}
+	if d == spark {
+		return names[t.Kind][1]
+	}
+	return names[t.Kind][0]
+}
+
+// canCreate reports whether the engine's CREATE TABLE can make a column of the
+// type, and not just one that looks like it.
+func (d dialect) canCreate(t catalog.Type) bool {
+	switch t.Kind {
+	case catalog.Time, catalog.UUID, catalog.Fixed:
+		return false
+	case catalog.TimestampTZ:
+		return d == spark
+	case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date,
+		catalog.Timestamp, catalog.String, catalog.Binary:
+		return true
+	}
+	return false
+}
+
+// foldedType is the type of a column in views and folded tables. Athena's views
+// and its CREATE TABLE have no time zones, no time and no uuid.
+func (d dialect) foldedType(t catalog.Type) catalog.Type {
+	if d == athena {
+		switch t.Kind {
+		case catalog.TimestampTZ:
+			return catalog.Type{Kind: catalog.Timestamp}
+		case catalog.Time, catalog.UUID:
+			return catalog.Type{Kind: catalog.String}
+		case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date,
+			catalog.Timestamp, catalog.String, catalog.Fixed, catalog.Binary:
+		}
+	}
+	if t.Kind == catalog.Fixed {
+		return catalog.Type{Kind: catalog.Binary}
+	}
+	return t
+}
+
+// folded renders an expression of a column's type as one of its foldedType.
+func (d dialect) folded(expression string, t catalog.Type) string {
+	if d == athena {
+		switch t.Kind {
+		case catalog.TimestampTZ:
+			return "CAST(" + expression + " AT TIME ZONE 'UTC' AS timestamp(6))"
+		case catalog.Time, catalog.UUID:
+			return "CAST(" + expression + " AS varchar)"
+		case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date,
+			catalog.Timestamp, catalog.String, catalog.Fixed, catalog.Binary:
+		}
+	}
+	return expression
+}
+
+// parse renders an expression of canonical text as a value of the type.
+func (d dialect) parse(expression string, t catalog.Type) string {
+	switch t.Kind {
+	case catalog.String:
+		return expression
+	case catalog.UUID, catalog.Time:
+		if d == spark {
+			return expression
+		}
+	case catalog.Fixed, catalog.Binary:
+		if d == spark {
+			return "unhex(" + expression + ")"
+		}
+		return "from_hex(" + expression + ")"
+	case catalog.Timestamp:
+		if d == athena {
+			expression = "replace(" + expression + ", 'T', ' ')"
+		}
+	case catalog.TimestampTZ:
+		if d == athena {
+			expression = "replace(replace(" + expression + ", 'T', ' '), 'Z', ' UTC')"
+		}
+	case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date:
+	}
+	return "CAST(" + expression + " AS " + d.typeName(t) + ")"
+}
+
+// oldKey renders the n-th key column's value before a key change.
+func (d dialect) oldKey(n int, t catalog.Type) string {
+	function := "json_extract_scalar"
+	if d == spark {
+		function = "get_json_object"
+	}
+	return d.parse(fmt.Sprintf("%s(%s, '$[%d]')", function, d.quote(catalog.ColumnOldKey), n), t)
+}
+
+// listed renders whether cdc_absent lists a column.
+func (d dialect) listed(column string) string {
+	function := "contains"
+	if d == spark {
+		function = "array_contains"
+	}
+	return fmt.Sprintf("%s(split(coalesce(%s, ''), ','), '%s')", function, d.quote(catalog.ColumnAbsent), column)
+}
+
+// joined renders the non-null texts among expressions, separated by commas, or
+// null if there are none.
+func (d dialect) joined(expressions []string) string {
+	list := strings.Join(expressions, ",\n        ")
+	if d == spark {
+		return "nullif(concat_ws(',',\n        " + list + "), '')"
+	}
+	return "nullif(array_join(ARRAY[\n        " + list + "], ','), '')"
+}
+
+// defaultOf renders what a null of rows from before the column means.
+func (d dialect) defaultOf(c *catalog.Column) (string, error) {
+	plain := *c
+	plain.AllowLossy = nil
+	text, err := canon.Append(nil, &plain, canon.Record, []byte(*c.Default))
+	if err != nil {
+		return "", fmt.Errorf("default of column %s: not a value of %s", c.Name, c.Type)
+	}
+	return d.parse(d.text(string(text)), c.Type), nil
+}
+
+// hasDefaults reports whether a column of the table was added with a default.
+func hasDefaults(columns []catalog.Column) bool {
+	return slices.ContainsFunc(columns, func(c catalog.Column) bool { return c.Default != nil })
+}

@@ -1,0 +1,56 @@
+package artifact
+
+import "icehose/catalog"
+
+// A createTable is the input of glue:CreateTable. It is the form with
+// CreateIcebergTableInput, because the older one (TableInput with Hive columns)
+// cannot say which columns are required and which are the identifier.
+type createTable struct {
+	Database string `json:"DatabaseName"`
+	Name     string `json:"Name"`
+	Format   struct {
+		Iceberg icebergInput `json:"IcebergInput"`
+	} `json:"OpenTableFormatInput"`
+}
+
+type icebergInput struct {
+	Operation string       `json:"MetadataOperation"`
+	Version   string       `json:"Version"`
+	Table     icebergTable `json:"CreateIcebergTableInput"`
+}
+
+type icebergTable struct {
+	Location   string            `json:"Location"`
+	Schema     glueSchema        `json:"Schema"`
+	Properties map[string]string `json:"Properties"`
+}
+
+type glueSchema struct {
+	SchemaID         int         `json:"SchemaId"`
+	Type             string      `json:"Type"`
+	IdentifierFields []int       `json:"IdentifierFieldIds,omitempty"`
+	Fields           []glueField `json:"Fields"`
+}
+
+type glueField struct {
+	ID       int    `json:"Id"`
+	Name     string `json:"Name"`
+	Type     string `json:"Type"`
+	Required bool   `json:"Required"`
+}
+
+// createTable returns the request that makes the table.
+func (g *generator) createTable(t *catalog.Table) createTable {
+	out := createTable{Database: t.Database(), Name: t.Name()}
+	s := schemaOf(t)
+	fields := make([]glueField, 0, len(s.Fields))
+	for _, f := range s.Fields {
+		fields = append(fields, glueField{ID: f.ID, Name: f.Name, Type: f.Type, Required: f.Required})
+	}
+	out.Format.Iceberg = icebergInput{Operation: "CREATE", Version: "2", Table: icebergTable{
+		Location:   g.location(tableLocation(t)),
+		Schema:     glueSchema{SchemaID: s.SchemaID, Type: s.Type, IdentifierFields: s.IdentifierFields, Fields: fields},
+		Properties: catalog.TableProperties(),
+	}}
+	return out
+}

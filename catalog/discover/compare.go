@@ -1,0 +1,267 @@
+package discover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"icehose/catalog"
+)
+
+// complete gives a table that a person has begun its write mode and key.
+func (u *updater) complete(d *document, node ast.Node, have *catalog.Table, t *catalog.SourceTable) error {
+	whole := &updater{name: u.name, schema: u.schema, options: u.options}
+	p := whole.propose(t, nil)
+	if p == nil { // columns that only the person's own words describe
+		p = &proposal{source: t, mode: catalog.Changelog, modeWhy: "not every column is known"}
+	}
+	first := pairs(node)
+	if len(first) == 0 || isFlow(node) {
+		return fmt.Errorf("%s: table %s: cannot be completed: write it with one line for each setting", d.name, t.FullName())
+	}
+	at, err := d.offset(first[0].Key)
+	if err != nil {
+		return err
+	}
+	line := d.lineOf(at)
+	indent := strings.Repeat(" ", at-d.lines[line])
+	var w writer
+	w.printf("%smode: %s # %s\n", indent, p.mode, p.modeWhy)
+	if len(p.key) > 0 && len(have.Key) == 0 {
+		w.printf("%skey: [%s]\n", indent, strings.Join(scalars(p.key), ", "))
+	}
+	d.insert(d.lines[line+1], w.String())
+	u.added(p)
+	return nil
+}
+
+func isFlow(n ast.Node) bool {
+	m, ok := n.(*ast.MappingNode)
+	return ok && m.IsFlowStyle
+}
+
+// compareKey notes a key that is not the source's.
+func (u *updater) compareKey(have *catalog.Table, t *catalog.SourceTable) {
+	var sources []string
+	for _, k := range have.Key {
+		i := slices.IndexFunc(have.Columns, func(c *catalog.Column) bool { return c != nil && c.Name == k })
+		if i < 0 {
+			continue // Parse says so, with the line
+		}
+		if s := sourceOf(have.Columns[i], t); s != nil {
+			sources = append(sources, s.Name)
+		}
+	}
+	switch {
+	case slices.Equal(sources, t.Key):
+	case len(t.Key) == 0:
+		u.note(Note{
+			Kind: Attention, Table: t.FullName(), Text: fmt.Sprintf("the source has no primary key, the file has key [%s]", strings.Join(have.Key, ", ")),
+			Meanwhile: "DMS sends no updates and deletes of a table without a primary key", Edit: "give the source a primary key, or make the table a changelog without key:",
+		})
+	case len(have.Key) == 0:
+		u.note(Note{
+			Kind: Attention, Table: t.FullName(), Text: fmt.Sprintf("the source has the primary key [%s], the file has none", strings.Join(t.Key, ", ")),
+			Meanwhile: "rows are told apart by their position alone", Edit: "write key:, and load the table anew",
+		})
+	default:
+		u.note(Note{
+			Kind: Attention, Table: t.FullName(),
+			Text:      fmt.Sprintf("the primary key is [%s] in the source and [%s] in the file", strings.Join(t.Key, ", "), strings.Join(sources, ", ")),
+			Meanwhile: "deletes, which carry only the source's key, fail missing_key", Edit: "change key:, and load the table anew",
+		})
+	}
+}
+
+// noteGone notes a column of the file that the source does not have any more,
+// and whether it may have got another name.
+func (u *updater) noteGone(fresh *proposal, c *catalog.Column, have *catalog.Table, t *catalog.SourceTable) {
+	n := Note{
+		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "the source has no such column: kept", Meanwhile: "it is null in new rows",
+		Edit: "write exclude: true, or remove it, when its values are of no more use",
+	}
+	if cmp.Or(have.Nulls, u.nulls) == catalog.NullsIncluded {
+		n.Meanwhile = "records without it fail missing_column"
+	}
+	for i := range fresh.columns {
+		if other := &fresh.columns[i]; other.TypeText == c.TypeText && (c.SourceType == "" || other.SourceType == c.SourceType) {
+			n.Edit = fmt.Sprintf("if it was renamed to %s, write renamed_from: %s there and remove it here", other.Name, c.Name)
+			break
+		}
+	}
+	u.note(n)
+}
+
+// compareColumn brings a column's type up to date where that is safe, and
+// notes what a person must decide.
+func (u *updater) compareColumn(d *document, node ast.Node, c *catalog.Column, s *catalog.SourceColumn, have *catalog.Table, t *catalog.SourceTable) error {
+	if c.Exclude {
+		return nil
+	}
+	if c.NotNull && s.Nullable && !slices.Contains(t.Key, s.Name) {
+		u.note(Note{Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "may be null in the source", Edit: "remove not_null"})
+	}
+	if u.schema.Knows(catalog.AspectOutOfLine) && s.OutOfLine && !c.MayBeUnchanged && !slices.Contains(t.Key, s.Name) {
+		n := Note{
+			Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "an update may leave it out, because the source keeps it out of line",
+			Meanwhile: "such an update is taken to make it null", Edit: "may_be_unchanged: true",
+		}
+		if cmp.Or(have.Nulls, u.nulls) == catalog.NullsIncluded {
+			n.Meanwhile = "such an update fails missing_column"
+		}
+		u.note(n)
+	}
+	return u.compareType(d, unwrapAnchor(node), c, s, t)
+}
+
+func (u *updater) compareType(d *document, node ast.Node, c *catalog.Column, s *catalog.SourceColumn, t *catalog.SourceTable) error {
+	spelled := spelling(u.schema.Words, s)
+	switch {
+	case c.SourceType == "" || sameText(u.schema.Engine, c.SourceType, spelled):
+		return nil
+	case u.schema.Words == catalog.DMS && !strings.HasPrefix(c.SourceType, dmsPrefix):
+		u.compareWithRecords(c, s, t)
+		return nil
+	}
+	now, err := u.mapType(s)
+	if _, unmapped := errors.AsType[*catalog.UnmappedError](err); unmapped {
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which no Iceberg type is known", c.SourceType, spelled))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	have, err := catalog.ParseType(c.TypeText)
+	if err != nil {
+		return nil //nolint:nilerr // Parse says so, with the line
+	}
+	before, known := mapSpelling(u.schema.Engine, c.SourceType)
+	if !known || before.Type != have || !Widens(have, now.Type) {
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which %s is proposed", c.SourceType, spelled, now.Type))
+		return nil
+	}
+	if err := d.replace(member(node, "source_type").Value, scalar(spelled)); err != nil {
+		return err
+	}
+	if have != now.Type {
+		if err := d.replace(member(node, "type").Value, scalar(now.Type.String())); err != nil {
+			return err
+		}
+	}
+	n := Note{
+		Kind: Changed, Table: t.FullName(), Column: c.Name, Text: fmt.Sprintf("%s, was %s: the source has widened it from %s to %s", now.Type, have, c.SourceType, spelled),
+		Edit: "type: " + scalar(now.Type.String()) + ", source_type: " + scalar(spelled),
+	}
+	if have != now.Type {
+		n.Meanwhile = fmt.Sprintf("a value beyond %s fails out_of_range", have)
+	}
+	u.note(n)
+	return nil
+}
+
+func (u *updater) typeChanged(c *catalog.Column, t *catalog.SourceTable, how string) {
+	u.note(Note{
+		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "the type in the source " + how + "; the file keeps " + c.TypeText,
+		Meanwhile: "a value that is no " + c.TypeText + " fails; none is changed in silence",
+		Edit:      "write the new type: if it can be reached in place; otherwise a new column or table, and a new load",
+	})
+}
+
+// compareWithRecords compares a column whose type the file knows in the
+// engine's words with DMS's, which tell less: whether numbers have grown.
+func (u *updater) compareWithRecords(c *catalog.Column, s *catalog.SourceColumn, t *catalog.SourceTable) {
+	now, err := catalog.MapType(catalog.DMS, s)
+	have, bad := catalog.ParseType(c.TypeText)
+	// DMS calls every money NUMERIC(38,4), and a float4 either of two names.
+	if err == nil && bad == nil && have != now.Type && len(now.Losses) == 0 && c.SourceType != "money" && have.Kind != catalog.Float && Widens(have, now.Type) {
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is %s in a control record, for which %s is proposed", c.SourceType, s.Declared, now.Type))
+	}
+}
+
+// mapSpelling maps a source_type as the file spells it.
+func mapSpelling(engine catalog.Engine, spelled string) (catalog.Mapping, bool) {
+	if rest, ok := strings.CutPrefix(spelled, dmsPrefix); ok {
+		engine, spelled = catalog.DMS, rest
+	}
+	typ, err := catalog.ParseSourceType(spelled)
+	if err != nil {
+		return catalog.Mapping{}, false
+	}
+	m, err := catalog.MapType(engine, &catalog.SourceColumn{Declared: spelled, Type: typ})
+	return m, err == nil
+}
+
+// sameText reports whether two spellings are of one type: a person may write
+// varchar(10) for character varying(10).
+func sameText(engine catalog.Engine, a, b string) bool {
+	return canonicalSpelling(engine, a) == canonicalSpelling(engine, b)
+}
+
+func canonicalSpelling(engine catalog.Engine, s string) string {
+	t, err := catalog.ParseSourceType(s)
+	if err != nil {
+		return s
+	}
+	short := map[string]string{"varchar": "character varying", "char": "character", "int": "integer", "int4": "integer", "int8": "bigint", "int2": "smallint", "bool": "boolean", "timestamp": "timestamp without time zone", "timestamptz": "timestamp with time zone", "float8": "double precision", "float4": "real", "decimal": "numeric"}
+	if long, ok := short[t.Name]; ok && engine == catalog.PostgreSQL {
+		t.Name = long
+	}
+	if engine != catalog.PostgreSQL && t.Name != "tinyint" && t.Name != "bit" && strings.HasSuffix(t.Name, "int") {
+		t.Params = nil // a display width
+	}
+	return t.String()
+}
+
+// Widens reports whether an Iceberg table can be evolved from one type to the
+// other, or has it already.
+func Widens(from, to catalog.Type) bool {
+	switch {
+	case from == to:
+		return true
+	case from.Kind == catalog.Int && to.Kind == catalog.Long, from.Kind == catalog.Float && to.Kind == catalog.Double:
+		return true
+	case from.Kind == catalog.Decimal && to.Kind == catalog.Decimal:
+		return from.Scale == to.Scale && to.Precision >= from.Precision
+	}
+	return false
+}
+
+// addColumns writes columns behind the last one of a table.
+func (u *updater) addColumns(d *document, table ast.Node, seq *ast.SequenceNode, fresh []proposedColumn) error {
+	var w writer
+	said := make(map[string]bool)
+	switch {
+	case seq == nil || len(seq.Values) == 0:
+		first := pairs(table)
+		if len(first) == 0 || isFlow(table) || member(table, "columns") != nil {
+			return fmt.Errorf("%s: columns: cannot be edited: want a list with one dash for each column", d.name)
+		}
+		at, err := d.offset(first[0].Key)
+		if err != nil {
+			return err
+		}
+		line := d.lineOf(at)
+		column := at - d.lines[line]
+		indent := strings.Repeat(" ", column)
+		w.WriteString(indent + "columns:\n")
+		for i := range fresh {
+			w.column(indent+"  ", &fresh[i], said)
+		}
+		d.insert(d.blockEnd(line, column-1), w.String())
+	default:
+		items, whys := make([]string, len(fresh)), make([]string, len(fresh))
+		for i := range fresh {
+			items[i] = flow(&fresh[i])
+			if !said[fresh[i].why] {
+				whys[i] = fresh[i].why
+			}
+			said[fresh[i].why] = true
+		}
+		return d.appendItems(member(table, "columns"), items, whys)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// Package discover proposes a pipeline file for a source schema, and brings an
+// existing one up to date with it.
+//
+// In comes a catalog.SourceSchema and the text of a pipeline file, if there is
+// one; out comes the text with what is new in the source added to it, and
+// notes of what was added, changed, or needs a person. Text that a person
+// wrote is never removed, moved or rendered anew: additions are put between
+// the lines that are there. The result is a valid pipeline file. Whether the
+// proposals are what the person wants, only the person knows: each has its
+// reason beside it as a comment.
+package discover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"icehose/catalog"
+)
+
+// Options are what the source schema does not tell.
+type Options struct {
+	// Database is the destination database of a new file; empty: the schema of
+	// the first table, made a lake name, or "lake" if that is public.
+	Database string
+	// Tables selects source tables, as schema.table with % for any text.
+	// Empty: all.
+	Tables []string
+	// AsText names source types that no mapping is known for and whose text is
+	// to be carried, such as "geometry".
+	AsText []string
+}
+
+// A Kind says what a Note is about.
+type Kind string
+
+// The kinds.
+const (
+	Added     Kind = "added"     // to the file
+	Changed   Kind = "changed"   // in the file
+	Attention Kind = "attention" // left as it is: a person must decide
+)
+
+// A Note is one thing that was done, or that somebody has to do.
+type Note struct {
+	Kind   Kind   `json:"kind"`
+	Table  string `json:"table,omitempty"`
+	Column string `json:"column,omitempty"`
+	Text   string `json:"text"`
+	// Meanwhile says what becomes of records as long as the file is not
+	// updated; empty when nothing happens to them.
+	Meanwhile string `json:"meanwhile,omitempty"`
+	// Edit is what to write, or to do.
+	Edit string `json:"edit,omitempty"`
+}
+
+// A Result is a file brought up to date.
+type Result struct {
+	Text  []byte
+	Notes []Note
+}
+
+// A SourceError is a table or column of the source that cannot be described
+// without a person.
+type SourceError struct {
+	Table, Column string
+	Reason        string // and what to do
+}
+
+// Error implements error.
+func (e *SourceError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("table %s: %s", e.Table, e.Reason)
+	}
+	return fmt.Sprintf("column %s.%s: %s", e.Table, e.Column, e.Reason)
+}
+
+// Update returns the file that describes the schema. name stands for the file
+// in errors; text is empty for a new one. Every table and column that cannot
+// be described is a *SourceError; they are joined.
+func Update(name string, text []byte, s *catalog.SourceSchema, o Options) (*Result, error) {
+	u := &updater{name: name, schema: s, options: o}
+	var err error
+	if u.tables, err = selected(s, o.Tables); err != nil {
+		return nil, err
+	}
+	if len(strings.TrimSpace(string(text))) == 0 {
+		u.create()
+	} else if err := u.update(text); err != nil {
+		return nil, err
+	}
+	if len(u.problems) > 0 {
+		return nil, errors.Join(u.problems...)
+	}
+	if _, err := catalog.Parse(name, u.text); err != nil {
+		return nil, fmt.Errorf("check the file after the update: %w", err)
+	}
+	return &Result{Text: u.text, Notes: u.notes}, nil
+}
+
+// selected returns the tables that the patterns select.
+func selected(s *catalog.SourceSchema, patterns []string) ([]*catalog.SourceTable, error) {
+	filter := catalog.Pipeline{Include: patterns}
+	var tables []*catalog.SourceTable
+	for _, t := range s.Tables {
+		if !filter.Excluded(t.FullName()) {
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, errors.New("the source has no table, or none that the patterns select")
+	}
+	return tables, nil
+}
+
+// An updater makes one Result.
+type updater struct {
+	name    string
+	schema  *catalog.SourceSchema
+	options Options
+	tables  []*catalog.SourceTable // selected
+	text    []byte
+	// Of the file that is updated:
+	onUnknown catalog.UnknownTable
+	nulls     catalog.Nulls
+	notes     []Note
+	problems  []error
+}
+
+func (u *updater) note(n Note) { u.notes = append(u.notes, n) }
+
+// added notes a new table.
+func (u *updater) added(p *proposal) {
+	n := Note{
+		Kind: Added, Table: p.source.FullName(), Text: p.summary(),
+		Meanwhile: "its records fail unknown_table and are kept in the error bucket", Edit: "run icehose catalog discover",
+	}
+	if u.onUnknown == catalog.UnknownDrop {
+		n.Meanwhile = "its records are dropped, and no copy is kept"
+	}
+	u.note(n)
+}
+
+func (u *updater) problem(table, column, format string, args ...any) {
+	u.problems = append(u.problems, &SourceError{Table: table, Column: column, Reason: fmt.Sprintf(format, args...)})
+}
+
+// create makes a new file.
+func (u *updater) create() {
+	database := u.options.Database
+	if database == "" {
+		if database, _ = lakeName(u.tables[0].Schema); database == "public" {
+			database = "lake"
+		}
+	}
+	targets := newTargets(nil, database)
+	var w writer
+	w.header(u.schema.Engine, database)
+	for _, t := range u.tables {
+		p := u.propose(t, nil)
+		if p == nil {
+			continue
+		}
+		targets.place(u, p)
+		w.table("  ", p)
+		u.added(p)
+	}
+	u.text = []byte(w.String())
+}
+
+// decode reads as much of a file as is there: it may be one that a person has
+// begun.
+func decode(name string, text []byte) (*catalog.Pipeline, error) {
+	var p catalog.Pipeline
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		// Parse says the same with file and line; what it has nothing against is new to both.
+		if _, perr := catalog.Parse(name, text); perr != nil {
+			return nil, perr
+		}
+		return nil, fmt.Errorf("%s: cannot be read as YAML: %w", name, err)
+	}
+	return &p, nil
+}
+
+// find returns the index of the source table in the file; -1 if it has none.
+func find(p *catalog.Pipeline, t *catalog.SourceTable) int {
+	return slices.IndexFunc(p.Tables, func(have *catalog.Table) bool {
+		if have == nil {
+			return false
+		}
+		if p.Names == catalog.NamesFold {
+			return catalog.FoldName(have.Source) == catalog.FoldName(t.FullName())
+		}
+		return have.Source == t.FullName()
+	})
+}

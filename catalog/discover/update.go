@@ -1,0 +1,234 @@
+package discover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"icehose/catalog"
+	"icehose/internal/canon"
+)
+
+// update brings an existing file up to date.
+func (u *updater) update(text []byte) error {
+	p, err := decode(u.name, text)
+	if err != nil {
+		return err
+	}
+	d, err := parseDocument(u.name, text)
+	if err != nil {
+		return err
+	}
+	if p.Source.Engine != "" && !sameFamily(p.Source.Engine, u.schema.Engine) {
+		return fmt.Errorf("%s: the file is of a %s source, but this is %s", u.name, p.Source.Engine, u.schema.Engine)
+	}
+	u.onUnknown, u.nulls = p.OnUnknownTable, p.Source.Nulls
+	place := newTargets(p, "")
+	var fresh []*proposal
+	for _, t := range u.tables {
+		if p.Excluded(t.FullName()) {
+			continue
+		}
+		i := find(p, t)
+		if i < 0 {
+			if proposed := u.propose(t, nil); proposed != nil {
+				place.place(u, proposed)
+				fresh = append(fresh, proposed)
+				u.added(proposed)
+			}
+			continue
+		}
+		seq := sequence(member(d.root, "tables"))
+		if seq == nil || i >= len(seq.Values) {
+			return fmt.Errorf("%s: tables: cannot be edited: want a list", u.name)
+		}
+		if err := u.updateTable(d, seq.Values[i], p.Tables[i], t); err != nil {
+			return err
+		}
+	}
+	u.gone(p)
+	if err := addTables(d, fresh); err != nil {
+		return err
+	}
+	u.text = d.result()
+	return nil
+}
+
+// sameFamily reports whether two engines have the same words: whoever says
+// mysql may mean MariaDB.
+func sameFamily(a, b catalog.Engine) bool {
+	my := func(e catalog.Engine) bool { return e == catalog.MySQL || e == catalog.MariaDB }
+	return a == b || my(a) && my(b)
+}
+
+// gone notes the tables of the file that the source does not have any more.
+func (u *updater) gone(p *catalog.Pipeline) {
+	for _, t := range p.Tables {
+		if t == nil || p.Excluded(t.Source) {
+			continue
+		}
+		filter := catalog.Pipeline{Include: u.options.Tables}
+		if filter.Excluded(t.Source) {
+			continue
+		}
+		if !slices.ContainsFunc(u.schema.Tables, func(s *catalog.SourceTable) bool {
+			return find(&catalog.Pipeline{Names: p.Names, Tables: []*catalog.Table{t}}, s) == 0
+		}) {
+			u.note(Note{
+				Kind: Attention, Table: t.Source, Text: "the source has no such table: kept",
+				Edit: "remove the table from the file when its rows are of no more use",
+			})
+		}
+	}
+}
+
+// addTables writes tables behind the last one.
+func addTables(d *document, fresh []*proposal) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	tables := member(d.root, "tables")
+	seq := sequence(tables)
+	indent, at, before := "  ", len(d.text), ""
+	switch {
+	case tables == nil:
+		before = "tables:\n"
+	case seq == nil || seq.IsFlowStyle && len(seq.Values) == 0:
+		keyAt, err := d.offset(tables.Key)
+		if err != nil {
+			return err
+		}
+		line := d.lineOf(keyAt)
+		if rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(d.line(line)), "tables:")); rest != "" && !strings.HasPrefix(rest, "#") {
+			if seq == nil || !strings.HasPrefix(rest, "[]") {
+				return fmt.Errorf("%s:%d: tables: cannot be edited: want a list", d.name, line+1)
+			}
+			open := d.lines[line] + strings.Index(d.line(line), "[]")
+			d.edits = append(d.edits, edit{open, open + 2, ""})
+		}
+		at = d.lines[line+1]
+	case seq.IsFlowStyle:
+		return fmt.Errorf("%s:%d: tables: cannot be added to a list in brackets: write it with one dash for each table", d.name, seq.Start.Position.Line)
+	default:
+		last := seq.Values[len(seq.Values)-1]
+		lastAt, err := d.offset(last)
+		if err != nil {
+			return err
+		}
+		dash, err := d.dashBefore(lastAt)
+		if err != nil {
+			return err
+		}
+		indent = strings.Repeat(" ", dash-d.lines[d.lineOf(dash)])
+		at = d.blockEnd(d.lineOf(dash), len(indent))
+	}
+	var w writer
+	w.WriteString(before)
+	for _, p := range fresh {
+		w.table(indent, p)
+	}
+	d.insert(at, w.String())
+	return nil
+}
+
+// updateTable adds what is new in a table of the file and notes what differs.
+func (u *updater) updateTable(d *document, node ast.Node, have *catalog.Table, t *catalog.SourceTable) error {
+	node = unwrapAnchor(node)
+	fresh := u.propose(t, have)
+	if fresh == nil {
+		return nil
+	}
+	if have.Mode == "" {
+		if err := u.complete(d, node, have, t); err != nil {
+			return err
+		}
+	} else {
+		u.compareKey(have, t)
+	}
+	columns := sequence(member(node, "columns"))
+	for i, c := range have.Columns {
+		if c == nil {
+			continue
+		}
+		source := sourceOf(c, t)
+		if source == nil {
+			if !c.Exclude {
+				u.noteGone(fresh, c, have, t)
+			}
+			continue
+		}
+		if columns == nil || i >= len(columns.Values) {
+			return fmt.Errorf("%s: columns of %s: cannot be edited: want a list", d.name, t.FullName())
+		}
+		if err := u.compareColumn(d, columns.Values[i], c, source, have, t); err != nil {
+			return err
+		}
+	}
+	if len(fresh.columns) == 0 {
+		return nil
+	}
+	if have.Mode != "" {
+		for i := range fresh.columns {
+			u.later(&fresh.columns[i], t)
+		}
+	}
+	if err := u.addColumns(d, node, columns, fresh.columns); err != nil {
+		return err
+	}
+	for _, c := range fresh.columns {
+		u.note(Note{Kind: Added, Table: t.FullName(), Column: c.Name, Text: c.TypeText, Meanwhile: "rows are delivered without it", Edit: "- " + flow(&c)})
+	}
+	return nil
+}
+
+func unwrapAnchor(n ast.Node) ast.Node {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		return a.Value
+	}
+	return n
+}
+
+// later gives a column that was added to a table what its rows so far have in it.
+func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
+	name := c.Source
+	source := sourceOf(&catalog.Column{Name: c.Name, Source: name}, t)
+	if source == nil || source.Default == nil || !c.NotNull || c.Exclude {
+		return
+	}
+	form := canon.Postgres
+	if u.schema.Engine == catalog.MySQL || u.schema.Engine == catalog.MariaDB {
+		form = canon.MySQL
+	}
+	if !source.Default.Expression {
+		if text, err := canon.Append(nil, &c.Column, form, []byte(source.Default.Text)); err == nil {
+			value := catalog.Literal(text)
+			c.Default = &value
+			c.why = strings.TrimPrefix(c.why+"; default: what rows from before it was added have in it", "; ")
+			return
+		}
+	}
+	u.note(Note{
+		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "rows from before it was added have a default that is not a plain value",
+		Meanwhile: "they are null in the lake", Edit: "write default: if they all have the same value, or reload the table",
+	})
+}
+
+// sourceOf finds the source column that a column of the file means.
+func sourceOf(c *catalog.Column, t *catalog.SourceTable) *catalog.SourceColumn {
+	for _, s := range t.Columns {
+		if c.Source != "" && c.Source == s.Name || c.Source == "" && strings.EqualFold(c.Name, s.Name) {
+			return s
+		}
+	}
+	return nil
+}
+
+// findColumn returns the index of the column of the file that means a source
+// column; -1 if there is none.
+func findColumn(have *catalog.Table, s *catalog.SourceColumn) int {
+	return slices.IndexFunc(have.Columns, func(c *catalog.Column) bool {
+		return c != nil && (c.Source != "" && c.Source == s.Name || c.Source == "" && strings.EqualFold(c.Name, s.Name))
+	})
+}

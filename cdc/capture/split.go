@@ -1,0 +1,205 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// maxObject is how large one object may be. A Firehose event has at most 6 MB,
+// the answer of get-records 10 MB before base64.
+const maxObject = 64 << 20
+
+// An Object is one JSON object of a text, or what stands where one should be.
+type Object struct {
+	Text   []byte // the caller's
+	Line   int    // where it begins, from 1
+	Broken bool   // it does not end, or is no object
+}
+
+// Split yields the objects that follow each other in r. Commas and brackets
+// around them are skipped, so a JSON array of objects is a sequence of them.
+// It counts braces and knows strings; the grammar inside is not checked.
+//
+// An object that does not end is told by a line break inside a string, by a
+// line that begins with an object where none may stand, or by the end of r. It
+// is broken up to its first line that begins with an object, where reading
+// goes on.
+func Split(r io.Reader) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		s := splitter{in: r, line: 1, start: -1}
+		for {
+			p, ok, err := s.next()
+			if err != nil {
+				yield(Object{}, fmt.Errorf("read records: %w", err))
+				return
+			}
+			if !ok || !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A splitter is where Split stands in its text.
+type splitter struct {
+	in    io.Reader
+	eof   bool
+	buf   []byte
+	at    int // the next byte of buf to look at
+	start int // where the object begins; -1 between objects
+	line  int // of the byte at at
+	first int // line of start
+
+	object  bool // of the brace kind; else junk up to the end of the line
+	depth   int
+	quoted  bool
+	escaped bool
+	last    byte // the last byte outside of strings and space
+	column0 bool // nothing but the line break is before at
+}
+
+// next returns the next object; ok is false at the end.
+func (s *splitter) next() (p Object, ok bool, err error) {
+	for {
+		for s.at < len(s.buf) {
+			if p, ok = s.step(s.buf[s.at]); ok {
+				return p, true, nil
+			}
+		}
+		if s.start >= 0 && len(s.buf)-s.start > maxObject || s.eof && s.start >= 0 && s.object {
+			if p, ok = s.giveUp(); ok {
+				return p, true, nil
+			}
+			return p, false, errors.New("one object of more than 64 MiB without a line break")
+		}
+		if s.eof {
+			if s.start >= 0 {
+				return s.breakOff(len(s.buf)), true, nil
+			}
+			return Object{}, false, nil
+		}
+		if err := s.fill(); err != nil {
+			return Object{}, false, err
+		}
+	}
+}
+
+// fill reads more, forgetting what was cut.
+func (s *splitter) fill() error {
+	from := s.at
+	if s.start >= 0 {
+		from = s.start
+		s.start = 0
+	}
+	s.buf = append(s.buf[:0], s.buf[from:]...)
+	s.at -= from
+	free := len(s.buf)
+	s.buf = append(s.buf, make([]byte, max(1<<16, free))...)
+	n, err := s.in.Read(s.buf[free:])
+	s.buf = s.buf[:free+n]
+	if errors.Is(err, io.EOF) {
+		s.eof, err = true, nil
+	}
+	return err
+}
+
+// step looks at one byte. ok is true when it ended an object.
+func (s *splitter) step(c byte) (p Object, ok bool) {
+	column0 := s.column0
+	s.column0 = c == '\n'
+	switch {
+	case s.start < 0:
+		s.begin(c)
+	case c == '\n' && (s.quoted || !s.object):
+		return s.breakOff(s.at), true
+	case !s.object:
+	case s.quoted:
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case c == '\\':
+			s.escaped = true
+		case c == '"':
+			s.quoted, s.last = false, c
+		}
+	case c == '{' && column0 && !s.mayNest():
+		return s.breakOff(s.at), true
+	default:
+		if s.structure(c) {
+			p, ok = s.cut(s.at+1), true
+		}
+	}
+	if c == '\n' {
+		s.line++
+	}
+	s.at++
+	return p, ok
+}
+
+// begin looks at a byte between objects.
+func (s *splitter) begin(c byte) {
+	switch c {
+	case ' ', '\t', '\r', '\n', '[', ']', ',', 0xef, 0xbb, 0xbf: // the last three are a byte order mark
+		return
+	}
+	s.start, s.first, s.object = s.at, s.line, c == '{'
+	s.depth, s.quoted, s.escaped, s.last = 1, false, false, c
+}
+
+// structure looks at a byte of an object outside of strings and reports
+// whether it ends the object.
+func (s *splitter) structure(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n':
+		return false
+	case '"':
+		s.quoted = true
+	case '{', '[':
+		s.depth++
+	case '}', ']':
+		s.depth--
+	}
+	s.last = c
+	return s.depth == 0
+}
+
+// mayNest reports whether an object may stand here, in an array at least.
+func (s *splitter) mayNest() bool {
+	return s.last == ':' || s.last == '[' || s.last == ','
+}
+
+// cut ends the object before the byte at end.
+func (s *splitter) cut(end int) Object {
+	p := Object{Text: bytes.Clone(s.buf[s.start:end]), Line: s.first}
+	s.start = -1
+	return p
+}
+
+// breakOff ends a broken object before the byte at end, or before the first
+// line in it that begins with an object. Reading goes on there.
+func (s *splitter) breakOff(end int) Object {
+	if at := bytes.Index(s.buf[s.start:min(end+1, len(s.buf))], []byte("\n{")); at >= 0 {
+		end = s.start + at
+	}
+	s.line = s.first + bytes.Count(s.buf[s.start:end], []byte{'\n'})
+	s.at, s.column0 = end, false
+	p := s.cut(end)
+	p.Broken = true
+	return p
+}
+
+// giveUp breaks off an object that does not end. ok is false when it is too
+// long and holds no line break.
+func (s *splitter) giveUp() (p Object, ok bool) {
+	if s.eof && len(s.buf)-s.start <= maxObject {
+		return s.breakOff(len(s.buf)), true
+	}
+	end := bytes.IndexByte(s.buf[s.start:], '\n')
+	if end < 0 {
+		return p, false
+	}
+	return s.breakOff(s.start + end), true
+}

@@ -1,0 +1,178 @@
+package capture
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"icehose/cdc"
+	"icehose/cdc/kinesis"
+)
+
+// detect tells the format of an object.
+func detect(object []byte) (Format, error) {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(object, &top); err != nil {
+		return DMS, nil //nolint:nilerr // a damaged record: it fails when it is read
+	}
+	is := func(name string, first byte) bool { return len(top[name]) > 0 && top[name][0] == first }
+	switch {
+	case is("metadata", '{'):
+		return DMS, nil
+	case is("records", '['):
+		return Firehose, nil
+	case is("Records", '['):
+		return GetRecords, nil
+	case is("sequenceNumber", '"'), is("dataBase64", '"'), is("shardId", '"'):
+		return Stream, nil
+	}
+	return Auto, ErrFormat
+}
+
+// unwrap returns the records that stand in one object.
+func unwrap(p Object, f Format) ([]Record, error) {
+	switch f {
+	case DMS:
+		return []Record{{Data: p.Text}}, nil
+	case Stream:
+		r, err := kinesis.Parse(p.Text)
+		if err != nil {
+			return []Record{{Data: p.Text, Fault: BadJSON}}, nil //nolint:nilerr // the record is damaged, not the reading
+		}
+		return []Record{{
+			ID: r.SequenceNumber, Data: r.Data, Origin: cdc.Origin{Shard: r.ShardID, Sequence: r.SequenceNumber},
+			PartitionKey: r.PartitionKey, ArrivedAt: r.ArrivedAt,
+		}}, nil
+	case GetRecords:
+		return unwrapList(p, "Records"), nil
+	case Firehose:
+		return unwrapList(p, "records"), nil
+	case Auto:
+	}
+	return nil, fmt.Errorf("no format %q", f)
+}
+
+// A wrapped is a record of get-records, of a Lambda's stream event or of a
+// Firehose event. Names compare without regard to case: AWS spells them both ways.
+type wrapped struct {
+	RecordID       text    `json:"recordId"`
+	EventID        text    `json:"eventID"`
+	Data           *string `json:"data"`
+	KafkaValue     *string `json:"kafkaRecordValue"`
+	SequenceNumber text    `json:"sequenceNumber"`
+	PartitionKey   text    `json:"partitionKey"`
+	ShardID        text    `json:"shardId"`
+	PartitionID    text    `json:"partitionId"`
+	Offset         text    `json:"offset"`
+	Arrived        text    `json:"approximateArrivalTimestamp"`
+
+	Kinesis *wrapped `json:"kinesis"`               // of a Lambda's event
+	Stream  *wrapped `json:"kinesisRecordMetadata"` // of a Firehose event
+	Kafka   *wrapped `json:"mskRecordMetadata"`
+}
+
+// text is a string, or the digits of a number: AWS has sent both.
+type text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+		*t = text(s)
+		return nil
+	}
+	if string(raw) != "null" {
+		*t = text(raw)
+	}
+	return nil
+}
+
+// unwrapList returns the records of a list under the given name.
+func unwrapList(p Object, name string) []Record {
+	var top map[string]json.RawMessage
+	var list []json.RawMessage
+	if json.Unmarshal(p.Text, &top) != nil || json.Unmarshal(top[name], &list) != nil {
+		return []Record{{Data: p.Text, Fault: BadJSON}}
+	}
+	records := make([]Record, 0, len(list))
+	for _, raw := range list {
+		var w wrapped
+		if err := json.Unmarshal(raw, &w); err != nil {
+			records = append(records, Record{Data: raw, Fault: BadJSON})
+			continue
+		}
+		records = append(records, w.record())
+	}
+	return records
+}
+
+func (w *wrapped) record() Record {
+	r := Record{ID: string(w.RecordID)}
+	in := w
+	for _, inner := range []*wrapped{w.Kinesis, w.Stream, w.Kafka} {
+		if inner != nil {
+			in = inner
+		}
+	}
+	r.Origin = cdc.Origin{Shard: string(in.ShardID), Sequence: string(in.SequenceNumber)}
+	if in.PartitionID != "" || in.Offset != "" {
+		r.Origin = cdc.Origin{Shard: string(in.PartitionID), Sequence: string(in.Offset)}
+	}
+	if shard, _, ok := strings.Cut(string(w.EventID), ":"); ok && r.Origin.Shard == "" {
+		r.Origin.Shard = shard
+	}
+	r.PartitionKey = string(in.PartitionKey)
+	r.ArrivedAt = millis(string(in.Arrived))
+	if r.ArrivedAt == 0 {
+		r.ArrivedAt = millis(string(w.Arrived))
+	}
+	if r.ID == "" {
+		r.ID = r.Origin.Sequence
+	}
+	payload := w.Data
+	switch {
+	case w.KafkaValue != nil:
+		payload = w.KafkaValue
+	case w.Kinesis != nil && w.Kinesis.Data != nil:
+		payload = w.Kinesis.Data
+	}
+	if payload == nil {
+		r.Fault = BadBase64
+		return r
+	}
+	data, err := base64.StdEncoding.DecodeString(*payload)
+	if err != nil {
+		r.Fault = BadBase64
+		return r
+	}
+	r.Data = data
+	return r
+}
+
+// millis reads a time as AWS writes it: milliseconds, seconds with a fraction
+// (version 1 of the aws command) or ISO 8601 (version 2). Anything else is 0.
+func millis(s string) int64 {
+	if at, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return at.UnixMilli()
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return 0
+	}
+	const latestSeconds = 1 << 36 // the year 4147
+	if n >= latestSeconds {
+		return n
+	}
+	thousandths, err := strconv.ParseInt((fraction + "000")[:3], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n*1000 + thousandths
+}

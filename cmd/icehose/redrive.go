@@ -1,0 +1,375 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"icehose/catalog"
+	"icehose/transform"
+	"icehose/transform/redrive"
+)
+
+// redriveCmd makes something of what Firehose could not deliver.
+type redriveCmd struct {
+	Sources  []string      `arg:"" name:"source" help:"Error objects: files, directories, or s3://bucket/prefix."`
+	Pipeline string        `help:"The pipeline file. Without it failures are only grouped by error code." placeholder:"FILE"`
+	Mode     catalog.Mode  `default:"" enum:",mirror,changelog" help:"The mode of the delivery stream whose failures these are, if it has one of its own." placeholder:"MODE"`
+	Keys     string        `help:"Write the keys of mirrors' rows to this file, for icehose reconcile --keys." placeholder:"FILE"`
+	AsRows   string        `help:"Write rows of changelogs that Iceberg refused to this file, as icehose transform prints them." placeholder:"FILE"`
+	Send     bool          `help:"Send originals of changelogs to the stream. Without it nothing is sent."`
+	Stream   string        `help:"Name of the source Kinesis stream." placeholder:"NAME"`
+	Rate     int           `default:"100" help:"Records sent in a second, at most." placeholder:"N"`
+	Progress string        `help:"File that remembers what was sent; default: redrive-STREAM.progress." placeholder:"FILE"`
+	Timeout  time.Duration `default:"1m" help:"Time that one call to AWS may take." placeholder:"DURATION"`
+}
+
+// Help implements kong.HelpProvider.
+func (*redriveCmd) Help() string {
+	return `Reads the error objects that Firehose leaves in S3 (error-output-type
+processing-failed and iceberg-failed), groups them by reason, and says what can be
+done about each: records of changelogs can be sent to the source stream again,
+once the transform takes them; of a mirror nothing is sent, since a late record
+would overwrite a newer row: its keys go to --keys. Rows that Iceberg refused are no
+records of the source: they go to --as-rows or --keys.
+
+Sending goes on where it was cut off (--progress). Every reader of the stream gets
+the records once more. Credentials and region are those of the AWS SDK.
+
+Exit status: 0 nothing is left to do, 1 something is, 2 it could not be done.
+
+Examples:
+  icehose redrive --pipeline pipeline.yaml s3://lake-errors/processing-failed/
+  icehose redrive --pipeline pipeline.yaml --keys keys.ndjson --send --stream changes errors/`
+}
+
+// Run implements the command.
+func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) error {
+	if err := cmd.check(); err != nil {
+		return err
+	}
+	clouds := &clouds{timeout: cmd.Timeout, getenv: env.getenv}
+	files, err := listSources(ctx, clouds, cmd.Sources)
+	if err != nil {
+		return err
+	}
+	var p *catalog.Pipeline
+	var t *transform.Transformer
+	if cmd.Pipeline != "" {
+		if p, err = catalog.Load(cmd.Pipeline); err != nil {
+			return err
+		}
+		if t, err = transform.New(p, transform.Options{Mode: cmd.Mode}); err != nil {
+			return err
+		}
+	}
+	plan, err := cmd.plan(ctx, files, redrive.NewPlanner(p, t), newStage(env.stderr, "read", "failures", -1))
+	if err != nil {
+		return err
+	}
+	if cmd.Send && plan.actions[redrive.Reconcile] > 0 && cmd.Keys == "" {
+		return fmt.Errorf("redrive: %d failures are of mirrors, to which nothing may be sent late: give --keys FILE for their keys; nothing was sent",
+			plan.actions[redrive.Reconcile])
+	}
+	if err := cmd.writeKeys(plan); err != nil {
+		return err
+	}
+	if cmd.Send {
+		if err := cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t), plan); err != nil {
+			return err
+		}
+	}
+	return plan.print(env.stdout, cmd, global.JSON)
+}
+
+func (cmd *redriveCmd) check() error {
+	switch {
+	case cmd.Rate < 1:
+		return errors.New("--rate: want 1 or more")
+	case cmd.Send && cmd.Stream == "":
+		return errors.New("--send: give the name of the source stream with --stream")
+	case cmd.Send && cmd.Pipeline == "":
+		return errors.New("--send: give --pipeline, which says what tables are mirrors and takes nothing late")
+	case (cmd.Keys != "" || cmd.AsRows != "") && cmd.Pipeline == "":
+		return errors.New("--keys and --as-rows: give --pipeline, which says what the keys are")
+	case cmd.Progress == "":
+		cmd.Progress = "redrive-" + cmd.Stream + ".progress"
+	}
+	return nil
+}
+
+// A redriveGroup is what failures have in common.
+type redriveGroup struct {
+	Kind     redrive.Kind     `json:"kind"`
+	Code     string           `json:"error_code,omitempty"`
+	Table    string           `json:"source_table,omitempty"`
+	Action   redrive.Action   `json:"action"`
+	Reason   transform.Reason `json:"reason,omitempty"` // what the transform says now
+	Column   string           `json:"column,omitempty"`
+	Failures int64            `json:"failures"`
+	Bytes    int64            `json:"bytes"`
+	First    string           `json:"first_arrived,omitempty"`
+	Last     string           `json:"last_arrived,omitempty"`
+
+	first, last int64
+}
+
+// A redrivePlan is what was found and, later, done.
+type redrivePlan struct {
+	groups  map[redriveGroup]*redriveGroup // by the part that is common
+	actions map[redrive.Action]int64
+	keys    map[string]redrive.Key
+	rows    int64
+	sent    int64
+	skipped int64 // an earlier run had sent them
+}
+
+// plan reads all failures once. Only keys and what was seen stay in memory.
+func (cmd *redriveCmd) plan(ctx context.Context, files []source, planner *redrive.Planner, progress *stage) (*redrivePlan, error) {
+	plan := &redrivePlan{groups: make(map[redriveGroup]*redriveGroup), actions: make(map[redrive.Action]int64), keys: make(map[string]redrive.Key)}
+	rows, err := createRows(cmd.AsRows)
+	if err != nil {
+		return nil, err
+	}
+	err = eachFailure(ctx, files, func(f redrive.Failure) error {
+		item := planner.Decide(f)
+		plan.add(&item)
+		progress.add(1)
+		if item.Action == redrive.WriteRow {
+			return rows.write(item.Row)
+		}
+		return nil
+	})
+	if err := errors.Join(err, rows.close()); err != nil {
+		return nil, err
+	}
+	plan.rows = rows.count
+	progress.done()
+	return plan, nil
+}
+
+func (p *redrivePlan) add(item *redrive.Item) {
+	f := item.Failure
+	p.actions[item.Action]++
+	id := redriveGroup{Kind: f.Kind, Code: f.Code, Table: item.Table, Action: item.Action, Reason: item.Reason, Column: item.Column}
+	g := p.groups[id]
+	if g == nil {
+		g = &redriveGroup{Kind: f.Kind, Code: f.Code, Table: item.Table, Action: item.Action, Reason: item.Reason, Column: item.Column}
+		p.groups[id] = g
+	}
+	g.Failures++
+	g.Bytes += int64(len(f.Raw))
+	if f.Arrived > 0 {
+		if g.first == 0 || f.Arrived < g.first {
+			g.first = f.Arrived
+		}
+		g.last = max(g.last, f.Arrived)
+	}
+	for _, k := range item.Keys {
+		p.keys[k.String()] = k
+	}
+}
+
+// eachFailure reads every failure of the files, in order.
+func eachFailure(ctx context.Context, files []source, each func(redrive.Failure) error) error {
+	for _, file := range files {
+		if err := readFailures(ctx, file, each); err != nil {
+			return fmt.Errorf("%s: %w", file.name, err)
+		}
+	}
+	return nil
+}
+
+func readFailures(ctx context.Context, file source, each func(redrive.Failure) error) error {
+	in, err := file.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // opened for reading
+	for f, err := range redrive.Read(in, file.name) {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := each(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send reads the failures again and sends what may be sent.
+func (cmd *redriveCmd) send(ctx context.Context, env *environment, c *clouds, files []source, planner *redrive.Planner, plan *redrivePlan) error {
+	stream, err := c.stream(ctx, cmd.Stream)
+	if err != nil {
+		return err
+	}
+	journal, err := redrive.OpenFile(cmd.Progress, cmd.Stream)
+	if err != nil {
+		return err
+	}
+	sender, err := redrive.NewSender(stream, journal, cmd.Rate, pause)
+	if err != nil {
+		return errors.Join(err, journal.Close())
+	}
+	progress := newStage(env.stderr, "send", "records", plan.actions[redrive.Send])
+	err = eachFailure(ctx, files, func(f redrive.Failure) error {
+		item := planner.Decide(f)
+		if item.Action != redrive.Send {
+			return nil
+		}
+		before := sender.Sent + sender.Skipped
+		err := sender.Send(ctx, item.Entry)
+		progress.add(sender.Sent + sender.Skipped - before)
+		return err
+	})
+	before := sender.Sent
+	if err == nil {
+		err = sender.Flush(ctx)
+	}
+	progress.add(sender.Sent - before)
+	progress.done()
+	plan.sent, plan.skipped = sender.Sent, sender.Skipped
+	return errors.Join(err, journal.Close())
+}
+
+// pause waits, or ends with its context.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// writeKeys writes the keys of mirrors' rows, one a line, in the order of
+// table and key.
+func (cmd *redriveCmd) writeKeys(plan *redrivePlan) error {
+	if cmd.Keys == "" {
+		return nil
+	}
+	whole := make(map[string]bool)
+	for _, k := range plan.keys {
+		whole[k.Table] = whole[k.Table] || k.All
+	}
+	var text []byte
+	names := make([]string, 0, len(plan.keys))
+	for name := range plan.keys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		k := plan.keys[name]
+		if whole[k.Table] && !k.All {
+			continue // the whole table has it
+		}
+		line, err := json.Marshal(k)
+		if err != nil {
+			return fmt.Errorf("write keys: %w", err)
+		}
+		text = append(append(text, line...), '\n')
+	}
+	if err := os.WriteFile(cmd.Keys, text, 0o600); err != nil {
+		return fmt.Errorf("write keys: %w", err)
+	}
+	return nil
+}
+
+// A rowFile is where --as-rows goes; without a name nothing is written.
+type rowFile struct {
+	file  *os.File
+	out   *bufio.Writer
+	count int64
+}
+
+func createRows(name string) (*rowFile, error) {
+	if name == "" {
+		return &rowFile{}, nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write rows: %w", err)
+	}
+	return &rowFile{file: file, out: bufio.NewWriter(file)}, nil
+}
+
+func (f *rowFile) write(r redrive.Row) error {
+	if f.file == nil {
+		return nil
+	}
+	f.count++
+	line := append([]byte(`{"database":`), strconv.Quote(r.Database)...)
+	line = append(append(line, `,"table":`...), strconv.Quote(r.Table)...)
+	line = append(append(append(line, `,"operation":"insert","row":`...), r.Data...), '}', '\n')
+	if _, err := f.out.Write(line); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+func (f *rowFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	if err := errors.Join(f.out.Flush(), f.file.Close()); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+// left is how many failures still want something done.
+func (p *redrivePlan) left(cmd *redriveCmd) int64 {
+	n := p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow]
+	if !cmd.Send {
+		n += p.actions[redrive.Send]
+	}
+	return n
+}
+
+func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
+	groups := make([]redriveGroup, 0, len(p.groups))
+	for _, g := range p.groups {
+		g.First, g.Last = millisText(g.first), millisText(g.last)
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b redriveGroup) int {
+		return strings.Compare(fmt.Sprint(a.Action, a.Kind, a.Code, a.Table, a.Reason, a.Column), fmt.Sprint(b.Action, b.Kind, b.Code, b.Table, b.Reason, b.Column))
+	})
+	var err error
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(map[string]any{
+			"groups": groups, "keys": len(p.keys), "rows_written": p.rows, "sent": p.sent, "sent_before": p.skipped, "dry_run": !cmd.Send, "left": p.left(cmd),
+		})
+	} else {
+		err = p.printText(w, cmd, groups)
+	}
+	if err != nil {
+		return fmt.Errorf("print result: %w", err)
+	}
+	if p.left(cmd) > 0 {
+		return exitError(exitDifferent)
+	}
+	return nil
+}
+
+func millisText(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"icehose/catalog"
+	"icehose/catalog/discover"
+	"icehose/catalog/mysql"
+	"icehose/catalog/postgres"
+	"icehose/cdc"
+)
+
+// resyncCmd loads a table anew while its changes go on.
+type resyncCmd struct {
+	Start  resyncStartCmd  `cmd:"" help:"Announce that a table is about to be loaded again."`
+	Finish resyncFinishCmd `cmd:"" help:"Remove what the finished load did not bring again."`
+}
+
+// resyncStartCmd writes the floor of a reload into the pipeline file.
+type resyncStartCmd struct {
+	Table    string    `arg:"" help:"The source table, as schema.table."`
+	DSN      string    `name:"dsn" help:"Connection string of the source. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
+	Pipeline string    `default:"pipeline.yaml" help:"The pipeline file." placeholder:"FILE"`
+	Floor    string    `help:"The floor, 32 hex digits, where the source's position cannot be read: position kinds other than postgres and mysql." placeholder:"HEX"`
+	Since    time.Time `format:"2006-01-02T15:04:05.999999999Z07:00" help:"With --floor: the time from which on load records belong to this load." placeholder:"TIME"`
+}
+
+// Help implements kong.HelpProvider.
+func (*resyncStartCmd) Help() string {
+	return `Reads how far the source has come and appends that, with the time, to the
+table's loads: in the pipeline file: rows that the load brings then win over
+every change before it, and lose to every change after it. Prints what to do,
+in order. Run it before the load begins, never after.
+
+Exit status: 0 announced, 2 not possible, and nothing written.
+
+Example:
+  icehose resync start sales.orders`
+}
+
+// resyncResult is what the commands print.
+type resyncResult struct {
+	Table string   `json:"table"`
+	Floor string   `json:"floor"`
+	Since string   `json:"since"`
+	SQL   string   `json:"sql,omitempty"`
+	Steps []string `json:"steps"`
+}
+
+// Run implements the command.
+func (cmd *resyncStartCmd) Run(ctx context.Context, env *environment, global *cli) error {
+	p, text, t, err := readTable(cmd.Pipeline, cmd.Table)
+	if err != nil {
+		return err
+	}
+	floor, since, err := cmd.position(ctx, env, t)
+	if err != nil {
+		return err
+	}
+	text, err = discover.AnnounceLoad(cmd.Pipeline, text, t.Source, floor, since)
+	if err != nil {
+		return fmt.Errorf("announce load: %w", err)
+	}
+	if err := replaceFile(cmd.Pipeline, text); err != nil {
+		return fmt.Errorf("write pipeline file: %w", err)
+	}
+	schema, name, _ := strings.Cut(t.Source, ".")
+	result := resyncResult{Table: t.Source, Floor: floor.String(), Since: since.Format(time.RFC3339Nano), Steps: []string{
+		"deploy " + cmd.Pipeline + " to the transform, and wait until every running instance has it",
+		"if table mappings or settings change as well: aws dms stop-replication-task; wait until it is stopped; aws dms modify-replication-task (a running task cannot be modified); aws dms start-replication-task --start-replication-task-type resume-processing; wait until it is running",
+		fmt.Sprintf("aws dms reload-tables --replication-task-arn ARN --tables-to-reload SchemaName=%s,TableName=%s --reload-option data-reload (the task must be running)", shellWord(schema), shellWord(name)),
+		"aws dms describe-table-statistics --replication-task-arn ARN until the table's state is \"Table completed\", then until the stream's last load record is in the lake",
+		"icehose resync finish " + shellWord(t.Source) + " --pipeline " + shellWord(cmd.Pipeline),
+	}}
+	if p.Source.Position.Source == cdc.SourcePostgres {
+		result.Steps = append(result.Steps, "never restart the task in place of resuming it: that makes a new replication slot, and changes between the two are lost")
+	}
+	return result.print(env.stdout, global.JSON)
+}
+
+// readTable reads the pipeline file and finds a table in it.
+func readTable(path, source string) (*catalog.Pipeline, []byte, *catalog.Table, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("load pipeline file: %w", err)
+	}
+	p, err := catalog.Parse(path, text)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	schema, name, _ := strings.Cut(source, ".")
+	t := p.BySource(schema, name)
+	if t == nil {
+		return nil, nil, nil, fmt.Errorf("%s: no table %s", path, source)
+	}
+	return p, text, t, nil
+}
+
+// position reads how far the source has come.
+func (cmd *resyncStartCmd) position(ctx context.Context, env *environment, t *catalog.Table) (cdc.Body, time.Time, error) {
+	if cmd.Floor != "" {
+		body, err := cdc.ParseBody(cmd.Floor)
+		if err != nil || cmd.Since.IsZero() {
+			return cdc.Body{}, time.Time{}, errors.New("--floor wants 32 hexadecimal digits, and --since beside it")
+		}
+		return body, cmd.Since.UTC(), nil
+	}
+	dsn := cmd.DSN
+	if dsn == "" {
+		dsn = env.getenv("ICEHOSE_DSN")
+	}
+	kind := t.Position.Source
+	switch {
+	case kind != cdc.SourcePostgres && kind != cdc.SourceMySQL:
+		return cdc.Body{}, time.Time{}, fmt.Errorf("table %s: a position of kind %s cannot be read from the source: give --floor and --since", t.Source, t.Position)
+	case dsn == "":
+		return cdc.Body{}, time.Time{}, errors.New("no source: give ICEHOSE_DSN or --dsn")
+	case isMySQL(dsn) != (kind == cdc.SourceMySQL):
+		return cdc.Body{}, time.Time{}, fmt.Errorf("table %s has positions of kind %s, but the connection string is of another engine", t.Source, t.Position)
+	case kind == cdc.SourceMySQL:
+		db, err := mysql.Open(dsn)
+		if err != nil {
+			return cdc.Body{}, time.Time{}, err
+		}
+		body, now, err := mysql.Position(ctx, db)
+		return body, now, errors.Join(err, db.Close())
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return cdc.Body{}, time.Time{}, fmt.Errorf("connect to source: %w", err)
+	}
+	body, now, err := postgres.Position(ctx, conn)
+	return body, now, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
+// shellWord quotes a word for a shell, if it needs it.
+func shellWord(s string) string {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-/", r) {
+			return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		}
+	}
+	return s
+}
+
+func (r *resyncResult) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "table %s, floor %s, since %s\n", r.Table, r.Floor, r.Since)
+	if r.SQL != "" {
+		fmt.Fprintf(&b, "\n%s\n\n", r.SQL)
+	}
+	for i, s := range r.Steps {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, s)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}

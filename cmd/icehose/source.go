@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"icehose/catalog"
+	"icehose/catalog/ddl"
+	"icehose/catalog/dmscontrol"
+	"icehose/catalog/mysql"
+	"icehose/catalog/postgres"
+	"icehose/cdc/kinesis"
+)
+
+// sourceFlags say where a source schema is read from.
+type sourceFlags struct {
+	DSN    string `name:"dsn" xor:"source" help:"Connection string of a live source: postgres://, mysql:// or mariadb://. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
+	Dump   string `xor:"source" help:"A schema dump: of pg_dump --schema-only or mysqldump --no-data." placeholder:"FILE"`
+	Events string `xor:"source" help:"A file of stream records whose control records define the tables." placeholder:"FILE"`
+	Engine string `enum:",postgresql,mysql,mariadb,oracle,sqlserver" default:"" help:"The source's engine, where --dump or --events do not tell it: postgresql, mysql, mariadb, oracle or sqlserver." placeholder:"ENGINE"`
+}
+
+// read reads the schema. The pipeline file's engine, if there is one, is that
+// of records, which do not tell.
+func (f *sourceFlags) read(ctx context.Context, env *environment, known catalog.Engine) (*catalog.SourceSchema, error) {
+	engine := catalog.Engine(f.Engine)
+	switch {
+	case f.Dump != "":
+		text, err := os.ReadFile(f.Dump)
+		if err != nil {
+			return nil, fmt.Errorf("read schema dump: %w", err)
+		}
+		return ddl.Read(f.Dump, text, engine)
+	case f.Events != "":
+		if engine == "" {
+			engine = known
+		}
+		if engine == "" {
+			return nil, errors.New("records do not tell the source's engine: give --engine")
+		}
+		file, err := kinesis.Open(f.Events)
+		if err != nil {
+			return nil, err
+		}
+		s, err := dmscontrol.Read(engine, kinesis.Read(file))
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Events, err)
+		}
+		return s, nil
+	}
+	dsn := f.DSN
+	if dsn == "" {
+		dsn = env.getenv("ICEHOSE_DSN")
+	}
+	if dsn == "" {
+		return nil, errors.New("no source: give ICEHOSE_DSN, --dsn, --dump or --events")
+	}
+	return readLive(ctx, dsn)
+}
+
+func readLive(ctx context.Context, dsn string) (*catalog.SourceSchema, error) {
+	if isMySQL(dsn) {
+		db, err := mysql.Open(dsn)
+		if err != nil {
+			return nil, err
+		}
+		s, err := mysql.Read(ctx, db)
+		return s, errors.Join(err, db.Close())
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("connect to source: %w", err)
+	}
+	s, err := postgres.Read(ctx, conn)
+	return s, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
+func isMySQL(dsn string) bool {
+	return strings.HasPrefix(dsn, "mysql://") || strings.HasPrefix(dsn, "mariadb://")
+}

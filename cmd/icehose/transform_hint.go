@@ -1,0 +1,52 @@
+package main
+
+import "icehose/transform"
+
+// hint says what a person can do about a reason.
+func hint(r transform.Reason) string {
+	switch r {
+	case "":
+		return ""
+	case transform.Control:
+		return "nothing: control records are no rows; a drift says whether the pipeline file needs an edit"
+	case transform.Excluded:
+		return "nothing, unless the table should flow: then edit exclude: or include: of the pipeline file"
+	case transform.InternalTable:
+		return "nothing; the task's ControlTablesSettings turn most of these rows off"
+	case transform.Superseded:
+		return "nothing: a newer change of the same key is delivered"
+	case transform.UnknownTable:
+		return "add the table to tables:, or name it under exclude:; on_unknown_table: drop loses such records without a copy"
+	case transform.InvalidBase64:
+		return "the event has no data for the record, or not in base64: look at what invoked the transform"
+	case transform.InvalidJSON:
+		return "the record is not one that DMS writes, or was cut: look at where it stands; other producers belong on another stream"
+	case transform.NoPosition:
+		return "set IncludeTransactionDetails=true on the endpoint, or declare the position the records do have (position: of the table)"
+	case transform.NoKey:
+		return "give the table a key:, or make it a changelog"
+	case transform.MissingKey:
+		return "a key column is null or missing: check key: against the source's primary key and the mapping's removed columns"
+	case transform.PartialRow:
+		return "the update left out a large column it did not change: make the table a changelog, or set REPLICA IDENTITY FULL at the source"
+	case transform.MissingColumn:
+		return "the column is missing although nulls: included says that nulls are written: check IncludeNullAndEmpty, the mapping, and may_be_unchanged"
+	case transform.AmbiguousColumn:
+		return "two fields of the record differ in case only: say which is the column's with source:"
+	case transform.UnsupportedForm:
+		return "a JSON object or array stands where the column wants a scalar: map it to text at the endpoint (MapJsonbAsClob) or leave the column out"
+	case transform.InvalidValue:
+		return "the value is not a text of the column's type: check type: against the source's column"
+	case transform.OutOfRange:
+		return "the column's type cannot hold the value: widen type:, or allow the loss with allow_lossy: [\"null\"]"
+	case transform.Inexact:
+		return "digits would be lost: give the decimal more scale, or allow the loss with allow_lossy: [round]"
+	case transform.InvalidUTF8:
+		return "the text has half a surrogate pair: repair the source, or allow the loss with allow_lossy: [replace]"
+	case transform.DamagedNumber:
+		return "the endpoint wrote an integer as a double, its digits are gone: set UseLargeIntegerValue (engine 3.5.4) and read the row again from the source"
+	case transform.ResponseTooLarge:
+		return "the rows of one batch exceed Lambda's 6 MB: lower BufferSizeInMBs of the Firehose processor"
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+package canon
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+func appendString(dst, text []byte, padded bool) ([]byte, Problem) {
+	if !utf8.Valid(text) {
+		return dst, BadUnicode
+	}
+	if padded {
+		text = bytes.TrimRight(text, " ")
+	}
+	return append(dst, text...), ""
+}
+
+// PaddedChar reports whether the source pads values of this type with blanks,
+// which mean nothing: DMS trims them (TrimSpaceInChar) or not, so the canonical
+// text never has them.
+func PaddedChar(sourceType string) bool {
+	base, _, _ := strings.Cut(sourceType, "(")
+	base = strings.TrimSpace(base)
+	for _, padded := range [...]string{"character", "char", "bpchar", "nchar", "national character"} {
+		if strings.EqualFold(base, padded) {
+			return true
+		}
+	}
+	return false
+}
+
+func appendUUID(dst, text []byte) ([]byte, Problem) {
+	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' &&
+		isLowerHex(text[:8]) && isLowerHex(text[9:13]) && isLowerHex(text[14:18]) && isLowerHex(text[19:23]) && isLowerHex(text[24:]) {
+		return append(dst, text...), ""
+	}
+	n := 0
+	for i, c := range text {
+		if c == '-' && len(text) == 36 && (i == 8 || i == 13 || i == 18 || i == 23) {
+			continue
+		}
+		h, ok := lowerHex(c)
+		if !ok {
+			return dst, NotValid
+		}
+		switch n {
+		case 8, 12, 16, 20:
+			dst = append(dst, '-')
+		}
+		dst = append(dst, h)
+		n++
+	}
+	if n != 32 || len(text) != 36 && len(text) != 32 {
+		return dst, NotValid
+	}
+	return dst, ""
+}
+
+// isLowerHex reports whether text is nothing but canonical hexadecimal digits.
+func isLowerHex(text []byte) bool {
+	for _, c := range text {
+		if c-'0' > 9 && c-'a' > 5 {
+			return false
+		}
+	}
+	return true
+}
+
+func lowerHex(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
+		return c, true
+	case c >= 'A' && c <= 'F':
+		return c + 'a' - 'A', true
+	}
+	return 0, false
+}
+
+// appendBinary reads hexadecimal; length is in bytes, -1 for any.
+func appendBinary(dst []byte, form Form, text []byte, length int) ([]byte, Problem) {
+	switch form {
+	case Postgres:
+		rest, ok := bytes.CutPrefix(text, []byte(`\x`))
+		if !ok {
+			return dst, NotValid
+		}
+		text = rest
+	case Record, MySQL:
+		if rest, ok := bytes.CutPrefix(text, []byte("0x")); ok {
+			text = rest
+		} else if rest, ok := bytes.CutPrefix(text, []byte("0X")); ok {
+			text = rest
+		}
+	case Delivered:
+	}
+	if len(text)%2 != 0 {
+		return dst, NotValid
+	}
+	if length >= 0 && len(text) != 2*length {
+		return dst, OutOfRange
+	}
+	if isLowerHex(text) {
+		return append(dst, text...), ""
+	}
+	for _, c := range text {
+		h, ok := lowerHex(c)
+		if !ok {
+			return dst, NotValid
+		}
+		dst = append(dst, h)
+	}
+	return dst, ""
+}

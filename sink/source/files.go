@@ -1,0 +1,276 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"icehose/cdc"
+	"icehose/cdc/capture"
+	"icehose/cdc/kinesis"
+	"icehose/sink"
+)
+
+// Files are recorded streams: files of package cdc/kinesis, plain, .gz or .zst.
+// They are one stream, in the order of Names and, of a folder or a pattern, of
+// the alphabet. A shard may go on from file to file but never back, since its
+// records would be numbered otherwise the next time. Within a shard sequence
+// numbers ascend, as a stream gives them out.
+type Files struct {
+	// Names are files, folders (what they hold that ends in .ndjson, .json or
+	// .jsonl, compressed or not), patterns as of filepath.Match, or one "-"
+	// for Input.
+	Names []string
+	Input io.Reader
+	// Follow goes on when everything was read: with what files have grown by,
+	// and with new files. A line counts once it has its end.
+	Follow bool
+	// Wait waits until it is worth to look again; required to follow. Its
+	// error, which is that of its context, ends the source.
+	Wait func(context.Context) error
+	// Continue says that the files begin somewhere in the stream, not later
+	// than behind the last handled record: what is handled is told by sequence
+	// numbers, and records that are missing in between are not noticed.
+	Continue bool
+	// Redriven says that the records failed before and come from a file of
+	// failures, which is a stream of its own, known by the file's name.
+	Redriven bool
+}
+
+var _ Source = (*Files)(nil)
+
+// maxLine bounds what one record may need in memory: six times the largest
+// record of a stream (10 MiB), for a text that is escaped throughout.
+const maxLine = 64 << 20
+
+// A place is where a file stands among the others.
+type place struct {
+	name int // index in Names
+	path string
+}
+
+func (p place) before(q place) bool {
+	return p.name < q.name || p.name == q.name && p.path < q.path
+}
+
+func (p place) base() string { return filepath.Base(p.path) }
+
+// Records implements Source.
+func (f *Files) Records(ctx context.Context, after map[string]sink.Offset) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		n := &numbering{after: after, resumes: f.Continue, redriven: f.Redriven, shards: make(map[string]*shard)}
+		if err := f.read(ctx, n, yield); err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
+			yield(Record{}, err)
+		}
+	}
+}
+
+// errStop is returned inside when the receiver wants no more.
+var errStop = errors.New("stop")
+
+func (f *Files) read(ctx context.Context, n *numbering, yield func(Record, error) bool) error {
+	if slices.Contains(f.Names, "-") {
+		if len(f.Names) > 1 {
+			return errors.New("read records: standard input cannot be read along with files")
+		}
+		return f.readInput(ctx, n, yield)
+	}
+	cursors := make(map[string]*cursor)
+	for {
+		places, err := f.list(cursors)
+		if err != nil {
+			return err
+		}
+		for _, at := range places {
+			c := cursors[at.path]
+			if c == nil {
+				c = &cursor{place: at}
+				cursors[at.path] = c
+			}
+			if err := f.readFile(ctx, c, n, yield); err != nil {
+				return err
+			}
+		}
+		if !f.Follow {
+			return n.end()
+		}
+		if err := f.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// list returns the files that are there, in order. known are those of before:
+// one of them may be gone.
+func (f *Files) list(known map[string]*cursor) ([]place, error) {
+	var places []place
+	taken := make(map[string]bool)
+	for i, name := range f.Names {
+		paths, err := expand(name)
+		if errors.Is(err, fs.ErrNotExist) && known[name] != nil {
+			continue
+		}
+		if err == nil && len(paths) == 0 && !f.Follow {
+			err = errors.New("no file is there")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", name, err)
+		}
+		for _, path := range paths {
+			if taken[path] {
+				continue
+			}
+			taken[path] = true
+			places = append(places, place{i, path})
+		}
+	}
+	return places, nil
+}
+
+// expand returns the files that a name stands for, in order.
+func expand(name string) ([]string, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && !info.IsDir():
+		return []string{name}, nil
+	case err == nil:
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			return nil, err
+		}
+		var paths []string
+		for _, e := range entries {
+			if isRecords(e.Name()) {
+				paths = append(paths, filepath.Join(name, e.Name()))
+			}
+		}
+		return onlyFiles(paths), nil
+	case isPattern(name):
+		paths, err := filepath.Glob(name)
+		slices.Sort(paths)
+		return onlyFiles(paths), err
+	}
+	return nil, err
+}
+
+func onlyFiles(paths []string) []string {
+	return slices.DeleteFunc(paths, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.Mode().IsRegular()
+	})
+}
+
+// isRecords tells by its name whether a file of a folder holds records.
+func isRecords(name string) bool {
+	switch filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")) {
+	case ".ndjson", ".json", ".jsonl":
+		return !strings.HasPrefix(name, ".")
+	}
+	return false
+}
+
+// readInput reads standard input, compressed or not, to its end.
+func (f *Files) readInput(ctx context.Context, n *numbering, yield func(Record, error) bool) error {
+	in, err := capture.Decompress(f.Input)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // what was read is checked as it is read
+	c := &cursor{place: place{path: "-"}}
+	if err := f.lines(ctx, c, in, true, n, yield); err != nil {
+		return err
+	}
+	return n.end()
+}
+
+// readFile yields what a file has beyond the cursor.
+func (f *Files) readFile(ctx context.Context, c *cursor, n *numbering, yield func(Record, error) bool) error {
+	info, err := os.Stat(c.place.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.opened:
+		return nil // read and taken away
+	case err != nil:
+		return fmt.Errorf("read records: %w", err)
+	case c.opened && info.Size() == c.size:
+		return nil
+	case c.opened && info.Size() < c.size:
+		return fmt.Errorf("read records: %s has shrunk while it was followed", c.place.path)
+	}
+	in, err := c.open()
+	switch {
+	case f.Follow && isCut(err):
+	case err != nil:
+		return fmt.Errorf("read records: %s: %w", c.place.path, err)
+	default:
+		defer in.Close() //nolint:errcheck // what was read is checked as it is read
+		if err := f.lines(ctx, c, in, !f.Follow, n, yield); err != nil {
+			return err
+		}
+	}
+	c.opened, c.size = true, info.Size()
+	return nil
+}
+
+// isCut says that a compressed file ends in the middle.
+func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) }
+
+// lines yields the records of in; last says that nothing will follow.
+func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n *numbering, yield func(Record, error) bool) error {
+	lines := newLines(in)
+	for {
+		text, err := lines.next()
+		whole := err == nil
+		if err != nil && (!isCut(err) || !errors.Is(err, io.EOF) && last) {
+			return fmt.Errorf("read records: %s:%d: %w", c.place.path, c.lines+1, err)
+		}
+		if !whole && (!last || len(text) == 0) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errStop
+		}
+		c.lines++
+		c.read += int64(len(text))
+		if err := f.line(c, text, n, yield); err != nil {
+			return err
+		}
+		if !whole {
+			return nil
+		}
+	}
+}
+
+// line yields the record of one line.
+func (f *Files) line(c *cursor, text []byte, n *numbering, yield func(Record, error) bool) error {
+	text = trim(text)
+	if len(text) == 0 {
+		return nil
+	}
+	out := Record{Place: c.place.path + ":" + strconv.Itoa(c.lines)}
+	record, err := kinesis.Parse(text)
+	if err != nil {
+		out.Damaged, out.Data = true, slices.Clone(text)
+	} else {
+		o, handled, err := n.number(&record, c.place)
+		if err != nil {
+			return fmt.Errorf("read records: %s: %w", out.Place, err)
+		}
+		if handled {
+			return nil
+		}
+		out.Offset, out.Origin = o, cdc.Origin{Shard: record.ShardID, Sequence: record.SequenceNumber}
+		out.PartitionKey, out.ArrivedAt, out.Data = record.PartitionKey, record.ArrivedAt, record.Data
+	}
+	if !yield(out, nil) {
+		return errStop
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// Package source is where the records of a sink come from.
+//
+// A Source yields the records of a stream with their offsets: shard, sequence
+// number and ordinal, as package sink wants them. Files is the source of
+// recorded streams (package cdc/kinesis), of standard input, and of files that
+// still grow. A reader of a live stream implements the same interface.
+//
+// The package does not look into a record's data, and it remembers nothing
+// between runs: what was handled is the sink's to know, and is handed in.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"icehose/cdc"
+	"icehose/cdc/kinesis"
+	"icehose/sink"
+)
+
+// A Source yields the records of a stream.
+type Source interface {
+	// Records yields the records of every shard that stand behind the last
+	// handled one, which after names by shard. Those of a shard come in the
+	// order in which the stream has them, on every reading the same, numbered
+	// without gaps from 0 at the start of the shard. The first error ends it.
+	// When ctx is done it ends without one.
+	Records(ctx context.Context, after map[string]sink.Offset) iter.Seq2[Record, error]
+}
+
+// A Record is one record of a stream. It is the receiver's to keep.
+type Record struct {
+	Offset       sink.Offset
+	Origin       cdc.Origin // as the stream has it, also where Offset has another shard
+	PartitionKey string
+	ArrivedAt    int64 // Unix milliseconds
+	Data         []byte
+	// Damaged says that Data is not a record's but what stood in place of one.
+	// Nobody knows its shard, so it has no offset, and comes on every reading.
+	Damaged bool
+	Place   string // where it stands, for people: FILE:LINE
+}
+
+// ErrOtherStream is wrapped by the error that says that the records cannot be
+// those of which some were handled before.
+var ErrOtherStream = errors.New("not the stream that the lake was filled from")
+
+// A numbering gives records their offsets.
+type numbering struct {
+	after    map[string]sink.Offset
+	resumes  bool // the records begin somewhere, not at the start of the stream
+	shards   map[string]*shard
+	redriven bool
+}
+
+type shard struct {
+	name  string // in offsets
+	next  uint64
+	place place // of the last record
+}
+
+// number returns the offset of a record, or that it was handled before.
+func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled bool, err error) {
+	key := r.ShardID
+	if n.redriven {
+		// A rejected record is not where it was in its shard: the file is a stream of its own.
+		key = "redriven " + at.base() + " " + r.ShardID
+	}
+	s := n.shards[key]
+	if s == nil {
+		s = &shard{name: key}
+		if last, ok := n.after[key]; ok && n.resumes {
+			s.next = last.Ordinal + 1
+		}
+		n.shards[key] = s
+	} else if at.before(s.place) {
+		return o, false, fmt.Errorf("file has a record of shard %s that came after a later file had begun it: their order would be another on the next reading", r.ShardID)
+	}
+	s.place = at
+	last, resumed := n.after[key]
+	if resumed && n.resumes {
+		c, err := compareSequences(r.SequenceNumber, last.Sequence)
+		if err != nil || c <= 0 {
+			return o, true, err
+		}
+	}
+	o = sink.Offset{Shard: s.name, Sequence: r.SequenceNumber, Ordinal: s.next}
+	s.next++
+	if !resumed || o.Ordinal > last.Ordinal {
+		return o, false, nil
+	}
+	if !precedes(&o, &last) {
+		return o, false, fmt.Errorf("shard %s record %d: %w", r.ShardID, o.Ordinal, ErrOtherStream)
+	}
+	return o, true, nil
+}
+
+// precedes says that o, by its ordinal at or before last, can be of the same
+// shard by its sequence number.
+func precedes(o, last *sink.Offset) bool {
+	if o.Ordinal == last.Ordinal {
+		return last.Sequence == "" || o.Sequence == last.Sequence
+	}
+	c, err := compareSequences(o.Sequence, last.Sequence)
+	return err != nil || c < 0
+}
+
+// end checks, when everything was read, that the shards were not shorter than
+// what was handled of them: then it was another stream whose records were
+// taken for handled ones.
+func (n *numbering) end() error {
+	if n.resumes {
+		return nil
+	}
+	for key, s := range n.shards {
+		if last, ok := n.after[key]; ok && s.next <= last.Ordinal {
+			return fmt.Errorf("shard %s has %d records, of which %d were handled before: %w", key, s.next, last.Ordinal+1, ErrOtherStream)
+		}
+	}
+	return nil
+}
+
+// compareSequences compares two sequence numbers, decimals of any length.
+func compareSequences(a, b string) (int, error) {
+	for _, s := range []string{a, b} {
+		if s == "" || strings.Trim(s, "0123456789") != "" {
+			return 0, errors.New("cannot tell where to continue: a sequence number is not a decimal number")
+		}
+	}
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	if len(a) != len(b) {
+		return len(a) - len(b), nil
+	}
+	return strings.Compare(a, b), nil
+}

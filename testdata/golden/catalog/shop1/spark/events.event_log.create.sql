@@ -1,0 +1,4 @@
+-- Spark cannot create column tenant: it has no uuid.
+-- Spark cannot create column clock: it has no time.
+-- Spark cannot create column digest: it has no fixed[16].
+-- Create this table with icehose catalog apply.

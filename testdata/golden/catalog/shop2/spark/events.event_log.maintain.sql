@@ -1,0 +1,11 @@
+-- Run these regularly: each delivery adds a snapshot, small files and, in a
+-- mirror, delete files that slow every reader down.
+CALL system.rewrite_data_files(table => 'events.event_log');
+
+CALL system.rewrite_position_delete_files(table => 'events.event_log');
+
+CALL system.rewrite_manifests(table => 'events.event_log');
+
+CALL system.expire_snapshots(table => 'events.event_log', retain_last => 20);
+
+CALL system.remove_orphan_files(table => 'events.event_log');

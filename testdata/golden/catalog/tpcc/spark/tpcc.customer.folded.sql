@@ -1,0 +1,31 @@
+-- Holds the rows of `tpcc`.`customer_current` as of the last merge. Fill it by running the merge
+-- statement without its marked line.
+CREATE TABLE IF NOT EXISTS `tpcc`.`customer_folded` (
+  `c_id` INT,
+  `c_d_id` INT,
+  `c_w_id` INT,
+  `c_first` STRING,
+  `c_middle` STRING,
+  `c_last` STRING,
+  `c_street_1` STRING,
+  `c_street_2` STRING,
+  `c_city` STRING,
+  `c_state` STRING,
+  `c_zip` STRING,
+  `c_phone` STRING,
+  `c_since` TIMESTAMP_NTZ,
+  `c_credit` STRING,
+  `c_credit_lim` decimal(12,2),
+  `c_discount` decimal(4,4),
+  `c_balance` decimal(12,2),
+  `c_ytd_payment` decimal(12,2),
+  `c_payment_cnt` decimal(4,0),
+  `c_delivery_cnt` decimal(4,0),
+  `c_data` STRING,
+  `cdc_position` STRING,
+  `cdc_committed_at` TIMESTAMP,
+  `cdc_unresolved` STRING
+)
+USING iceberg
+LOCATION 's3://lake/wh/tpcc/customer_folded'
+TBLPROPERTIES ('format-version' = '2');

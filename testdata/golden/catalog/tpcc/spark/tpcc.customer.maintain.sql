@@ -1,0 +1,11 @@
+-- Run these regularly: each delivery adds a snapshot, small files and, in a
+-- mirror, delete files that slow every reader down.
+CALL system.rewrite_data_files(table => 'tpcc.customer');
+
+CALL system.rewrite_position_delete_files(table => 'tpcc.customer');
+
+CALL system.rewrite_manifests(table => 'tpcc.customer');
+
+CALL system.expire_snapshots(table => 'tpcc.customer', retain_last => 20);
+
+CALL system.remove_orphan_files(table => 'tpcc.customer');

@@ -1,0 +1,121 @@
+// Package redrive makes something of the records that Firehose could not
+// deliver: the error objects that it leaves in S3, from its processor Lambda
+// (error-output-type processing-failed) and from Iceberg (iceberg-failed).
+//
+// In come error objects; out comes for each what can be done about it, and why:
+// send the original record to the source stream again, reconcile the row's key,
+// write the row, repair something first, or nothing. What may be sent is sent
+// through a Stream, at a rate, and noted in a progress file, so that a run that
+// was cut off goes on where it was.
+//
+// Only records of changelogs are ever sent. A mirror that Firehose writes has
+// no version check: a late record would overwrite a newer row. Its keys are
+// listed instead. A record can arrive twice when a run is cut off between
+// sending and noting; the fold of a changelog does not mind.
+package redrive
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"iter"
+	"strings"
+
+	"icehose/cdc/capture"
+)
+
+// A Kind is which part of Firehose gave up.
+type Kind string
+
+// The kinds: Firehose's error output types, and what is neither.
+const (
+	ProcessingFailed Kind = "processing-failed" // the transform; the raw data is the source record
+	IcebergFailed    Kind = "iceberg-failed"    // the delivery; the raw data is the row that the transform made
+	Unrecognized     Kind = "unrecognized"      // not an error object that holds a record
+)
+
+// A Failure is one error object.
+type Failure struct {
+	Kind    Kind
+	Code    string // errorCode, such as Lambda.FunctionError; errorMessage can hold values and is not kept
+	Tries   int    // attemptsMade
+	Arrived int64  // Unix milliseconds; 0 when not told
+	Raw     []byte // what could not be delivered; nil when the object holds none
+	Line    int    // where the object begins
+}
+
+// errorObject is an error object as Firehose writes it. Names compare without
+// regard to case: lambdaArn and lambdaARN have both been seen.
+type errorObject struct {
+	AttemptsMade     number  `json:"attemptsMade"`
+	ArrivalTimestamp number  `json:"arrivalTimestamp"`
+	ErrorCode        string  `json:"errorCode"`
+	RawData          *string `json:"rawData"`
+	LambdaARN        *string `json:"lambdaArn"`
+	Arrived          number  `json:"ApproximateArrivalTimestamp"`
+}
+
+// A number is written as a number or a string.
+type number int64
+
+// UnmarshalJSON implements json.Unmarshaler. What is no number is 0: nothing
+// depends on it.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	var v int64
+	if json.Unmarshal(bytes.Trim(raw, `"`), &v) == nil {
+		*n = number(v)
+	}
+	return nil
+}
+
+// Read yields the failures of one file of error objects, which stand one a line
+// or one after another, compressed or not. The name of the file tells the kind
+// of an object that does not tell it. An error is of reading, and ends it.
+func Read(r io.Reader, name string) iter.Seq2[Failure, error] {
+	return func(yield func(Failure, error) bool) {
+		content, err := capture.Decompress(r)
+		if err != nil {
+			yield(Failure{}, err)
+			return
+		}
+		defer content.Close() //nolint:errcheck // what was read is checked as it is read
+		for o, err := range capture.Split(content) {
+			if err != nil {
+				yield(Failure{}, err)
+				return
+			}
+			if !yield(parse(o, name), nil) {
+				return
+			}
+		}
+	}
+}
+
+func parse(o capture.Object, name string) Failure {
+	f := Failure{Kind: Unrecognized, Line: o.Line}
+	var in errorObject
+	if o.Broken || json.Unmarshal(o.Text, &in) != nil {
+		return f
+	}
+	f.Code, f.Tries, f.Arrived = in.ErrorCode, int(in.AttemptsMade), int64(max(in.ArrivalTimestamp, in.Arrived))
+	if in.RawData == nil {
+		return f
+	}
+	raw, err := base64.StdEncoding.DecodeString(*in.RawData)
+	if err != nil {
+		return f
+	}
+	f.Raw = raw
+	switch {
+	case in.LambdaARN != nil, strings.HasPrefix(in.ErrorCode, "Lambda."):
+		f.Kind = ProcessingFailed
+	case strings.HasPrefix(in.ErrorCode, "Iceberg."), strings.Contains(name, string(IcebergFailed)):
+		f.Kind = IcebergFailed
+	case strings.Contains(name, string(ProcessingFailed)):
+		f.Kind = ProcessingFailed
+	case in.ErrorCode != "":
+		f.Kind = IcebergFailed // of S3 or Glue, on the way to the table
+	}
+	return f
+}

@@ -1,0 +1,123 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Stream takes records. Put returns the indexes of the entries that it did
+// not take and that may be tried again; an error is final.
+type Stream interface {
+	Put(ctx context.Context, entries []Entry) (refused []int, err error)
+}
+
+// A Journal knows what was sent.
+type Journal interface {
+	Sent(id string) bool
+	Note(ids []string) error // durable when it returns
+}
+
+// The limits of one PutRecords call of Kinesis, with room to spare.
+const (
+	maxEntries = 500
+	maxSize    = 4 << 20
+	maxTries   = 8
+)
+
+// A Sender sends entries in batches. It belongs to one goroutine.
+type Sender struct {
+	stream  Stream
+	journal Journal
+	rate    int
+	wait    func(context.Context, time.Duration) error
+	batch   []Entry
+	size    int
+
+	// Sent and Skipped count entries: those taken by the stream, and those
+	// that the journal had.
+	Sent, Skipped int64
+}
+
+// NewSender returns a Sender that sends at most rate entries a second. It
+// calls wait to pause; wait returns early with an error when its context ends.
+func NewSender(s Stream, j Journal, rate int, wait func(context.Context, time.Duration) error) (*Sender, error) {
+	if rate < 1 {
+		return nil, errors.New("make sender: want a rate of 1 record a second or more")
+	}
+	return &Sender{stream: s, journal: j, rate: rate, wait: wait}, nil
+}
+
+// Send sends an entry, now or with others later. Flush sends what is left.
+func (s *Sender) Send(ctx context.Context, e Entry) error {
+	if s.journal.Sent(e.ID) {
+		s.Skipped++
+		return nil
+	}
+	size := len(e.Data) + len(e.PartitionKey)
+	if len(s.batch) > 0 && (s.size+size > maxSize || len(s.batch) >= min(maxEntries, s.rate)) {
+		if err := s.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	s.batch = append(s.batch, e)
+	s.size += size
+	return nil
+}
+
+// Flush sends what Send has kept. What the stream took is noted even when the
+// rest of the batch fails.
+func (s *Sender) Flush(ctx context.Context) error {
+	rest := s.batch
+	s.batch, s.size = nil, 0
+	pause := 100 * time.Millisecond
+	for try := 1; len(rest) > 0; try++ {
+		refused, err := s.stream.Put(ctx, rest)
+		if err != nil {
+			return fmt.Errorf("send records: %w", err)
+		}
+		again := make([]Entry, 0, len(refused))
+		for _, i := range refused {
+			again = append(again, rest[i])
+		}
+		if err := s.note(rest, refused); err != nil {
+			return err
+		}
+		// Pacing counts refused entries too: they used the stream's capacity.
+		if err := s.wait(ctx, time.Duration(len(rest))*time.Second/time.Duration(s.rate)); err != nil {
+			return fmt.Errorf("send records: %w", err)
+		}
+		rest = again
+		if len(rest) == 0 {
+			return nil
+		}
+		if try == maxTries {
+			return fmt.Errorf("send records: the stream refused %d records %d times", len(rest), maxTries)
+		}
+		if err := s.wait(ctx, pause); err != nil {
+			return fmt.Errorf("send records: %w", err)
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+	return nil
+}
+
+// note writes down what of a batch was taken.
+func (s *Sender) note(batch []Entry, refused []int) error {
+	left := make(map[int]bool, len(refused))
+	for _, i := range refused {
+		left[i] = true
+	}
+	ids := make([]string, 0, len(batch))
+	for i := range batch {
+		if !left[i] {
+			ids = append(ids, batch[i].ID)
+		}
+	}
+	s.Sent += int64(len(ids))
+	if err := s.journal.Note(ids); err != nil {
+		return fmt.Errorf("send records: %w", err)
+	}
+	return nil
+}
