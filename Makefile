@@ -111,6 +111,10 @@ fuzz: ## every fuzz target for FUZZTIME
 		done; \
 	done
 
+.PHONY: mutants
+mutants: ## hand-made faults in the transform; each must fail its test
+	go run ./internal/mutants -write docs/mutants.md
+
 .PHONY: bench-transform
 bench-transform: ## the transform against a Python Lambda and base64 alone; needs python3
 	@go run -pgo=$(PGO) ./bench

@@ -38,6 +38,11 @@ func outcomeCases() []outcomeCase {
 		{name: "mirror load before the announced one", records: one(change("load", "reloaded", row, 1)), want: []string{"Ok - - insert"}},
 		{name: "mirror load with floor", records: one(late), want: []string{"Ok - - update"}},
 		{name: "changelog load", records: one(change("load", "log", row, 1)), want: []string{"Ok - - insert"}},
+		{
+			name: "load without a key, although loads are upserts", file: strings.Replace(pipelineText, "source: public.history, mode: mirror,", "source: public.history, mode: mirror, on_load: upsert,", 1),
+			records: one(change("load", "history", row, 1)), want: []string{"Ok - - insert"},
+		},
+		{name: "changelog load with floor", mode: changelog, records: one(late), want: []string{"Ok - - insert"}},
 		// insert
 		{name: "mirror insert", records: one(change("insert", "orders", row, 1)), want: []string{"Ok - - update"}},
 		{name: "mirror insert opted out", records: one(change("insert", "inserted", row, 1)), want: []string{"Ok - - insert"}},
@@ -83,6 +88,16 @@ func outcomeCases() []outcomeCase {
 		{name: "unknown table", records: one(change("insert", "nowhere", row, 1)), want: []string{"ProcessingFailed unknown_table - -"}},
 		{name: "unknown table in another case", records: one(change("insert", "Orders", row, 1)), want: []string{"ProcessingFailed unknown_table - -"}},
 		{name: "unknown table dropped", file: dropping, records: one(change("insert", "nowhere", row, 1)), want: []string{"Dropped unknown_table - -"}},
+		{name: "internal table in a changelog", mode: changelog, records: one(internal), want: []string{"Dropped internal_table - -"}},
+		{
+			name: "excluded although described, in a changelog", mode: changelog, file: strings.Replace(pipelineText, `"audit.%"`, `"public.orders"`, 1),
+			records: one(change("insert", "orders", row, 1)), want: []string{"Dropped excluded - -"},
+		},
+		{name: "excluded in a changelog", mode: changelog, records: one(change("insert", "tmp_a_old", `{}`, 1)), want: []string{"Dropped excluded - -"}},
+		{
+			name: "unknown table in a changelog", mode: changelog, records: one(change("insert", "nowhere", row, 1)),
+			want: []string{"ProcessingFailed unknown_table - -"},
+		},
 		// tables without a key
 		{name: "keyless load", records: one(change("load", "history", row, 1)), want: []string{"Ok - - insert"}},
 		{name: "keyless insert", records: one(change("insert", "history", row, 1)), want: []string{"Ok - - insert"}},
@@ -135,6 +150,10 @@ func outcomeCases() []outcomeCase {
 			want: []string{"ProcessingFailed ambiguous_column id -"},
 		},
 		{name: "one spelling twice", records: one(change("insert", "orders", `{"id":7,"id":8,"note":"n","total":1}`, 1)), want: []string{"Ok - - update"}},
+		{
+			name: "two spellings in the before-image", records: one(change("update", "orders", row, 1, `"before-image":{"id":7,"ID":8}`)),
+			want: []string{"ProcessingFailed ambiguous_column id -"},
+		},
 		// damage
 		{name: "not JSON", records: one(`{"data":`), want: []string{"ProcessingFailed invalid_json - -"}},
 		{name: "empty", records: one(``), want: []string{"ProcessingFailed invalid_json - -"}},
@@ -156,6 +175,14 @@ func outcomeCases() []outcomeCase {
 		{name: "position column", records: one(change("insert", "numbered", `{"id":7,"SEQ":"12"}`, 1)), want: []string{"Ok - - update"}},
 		{name: "position column empty", records: one(change("insert", "numbered", `{"id":7,"SEQ":""}`, 1)), want: []string{"ProcessingFailed no_position - -"}},
 		{name: "no position declared", records: one(change("update", "lines", `{"order_id":1,"line":"a"}`, 1)), want: []string{"Ok - - insert"}},
+		{
+			name: "no position declared and no time", records: one(strings.Replace(change("update", "lines", `{"order_id":1,"line":"a"}`, 1), `"timestamp"`, `"x"`, 1)),
+			want: []string{"ProcessingFailed no_position - -"},
+		},
+		{
+			name: "position column without a record number", want: []string{"Ok - - update"},
+			records: one(strings.Replace(change("insert", "numbered", `{"id":7,"SEQ":"12"}`, 1), `"transaction-record-id"`, `"x"`, 1)),
+		},
 		// values
 		{name: "not a number", records: one(change("insert", "orders", `{"id":"seven","note":"n","total":1}`, 1)), want: []string{"ProcessingFailed invalid_value id -"}},
 		{
@@ -170,6 +197,10 @@ func outcomeCases() []outcomeCase {
 		{
 			name: "half a surrogate pair", records: one(change("insert", "orders", `{"id":7,"note":"\ud83d","total":1}`, 1)),
 			want: []string{"ProcessingFailed invalid_utf8 note -"},
+		},
+		{
+			name: "half a surrogate pair in a char", records: one(change("insert", "typed", `{"id":7,"c":"\ud83d"}`, 1)),
+			want: []string{"ProcessingFailed invalid_utf8 c -"},
 		},
 		{name: "object", records: one(change("insert", "orders", `{"id":7,"note":{"a":1},"total":1}`, 1)), want: []string{"ProcessingFailed unsupported_form note -"}},
 		{name: "array", records: one(change("insert", "orders", `{"id":7,"note":[1],"total":1}`, 1)), want: []string{"ProcessingFailed unsupported_form note -"}},

@@ -112,6 +112,11 @@ func TestRows(t *testing.T) {
 			`{"id":7,"note":"n","total":"1.50","cdc_position":"0000.00000000000000000000000000000000.0.` + loadTie + `","cdc_committed_at":null}`,
 		},
 		{
+			"changelog load", change("load", "log", `{"id":7,"note":"n","total":"1.5"}`, 1), "",
+			`{"id":7,"note":"n","total":"1.50","cdc_position":"0000.00000000000000000000000000000000.0.` + loadTie +
+				`","cdc_committed_at":null,"cdc_operation":"load","cdc_old_key":null,"cdc_absent":null}`,
+		},
+		{
 			"mode of the stream", change("insert", "orders", `{"id":7,"note":"n","total":"1.5"}`, 1), catalog.Changelog,
 			`{"id":7,"note":"n","total":"1.50",` + changelogEnd("insert", "null", "null"),
 		},
@@ -186,6 +191,14 @@ func TestOldKeyLeft(t *testing.T) {
 				t.Errorf("old keys differ (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A mirror delivers the row under its new key.
+func TestOldKeyIsNotTheRowOfAMirror(t *testing.T) {
+	r := newTransformer(t, pipelineText, transform.Options{}).Batch(records(change("update", "orders", row, 1, `"before-image":{"id":6}`)))[0]
+	if diff := cmp.Diff(`{"id":7,"note":"n","total":"1.50",`+metadata(""), string(r.Row.Data)); diff != "" {
+		t.Errorf("row differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -315,6 +328,14 @@ func TestDrift(t *testing.T) {
 				t.Errorf("drift differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// DDL on a table of a changelog stream raises its drift too.
+func TestDriftInChangelog(t *testing.T) {
+	r := newTransformer(t, pipelineText, transform.Options{Mode: catalog.Changelog}).Batch(records(control("drop-column", "orders", "{}")))[0]
+	if diff := cmp.Diff(&transform.Drift{Table: "public.orders", Statement: "drop-column"}, r.Drift); diff != "" {
+		t.Errorf("drift differs (-want +got):\n%s", diff)
 	}
 }
 
