@@ -122,7 +122,7 @@ func (c *checker) source(s *Source) {
 	}
 	kind, err := cdc.ParsePositionKind(s.PositionText)
 	if err != nil {
-		c.fail("source.position", s.PositionText, "want postgres, mysql, column:NAME or none")
+		c.fail("source.position", s.PositionText, "want postgres, mysql, sqlserver, oracle, column:NAME or none")
 	}
 	s.Position = kind
 }
@@ -167,7 +167,7 @@ func (c *checker) position(p *Pipeline, field string, t *Table) {
 	if t.PositionText != "" {
 		kind, err := cdc.ParsePositionKind(t.PositionText)
 		if err != nil {
-			c.fail(field+".position", t.PositionText, "want postgres, mysql, column:NAME or none")
+			c.fail(field+".position", t.PositionText, "want postgres, mysql, sqlserver, oracle, column:NAME or none")
 		}
 		t.Position = kind
 	}

@@ -33,9 +33,9 @@ type generator struct {
 // patterns narrow texts that have a form of their own, by "Type.yaml_name".
 var patterns = map[string]string{
 	"Pipeline.database": `^[a-z_][a-z0-9_]*$`,
-	"Source.position":   `^(postgres|mysql|none|column:.+)$`,
+	"Source.position":   `^(postgres|mysql|sqlserver|oracle|none|column:.+)$`,
 	"Table.source":      `^[^.]+\..+$`,
-	"Table.position":    `^(postgres|mysql|none|column:.+)$`,
+	"Table.position":    `^(postgres|mysql|sqlserver|oracle|none|column:.+)$`,
 	"Column.name":       `^[a-z_][a-z0-9_]*$`,
 	"Column.type":       `^(boolean|int|long|float|double|date|time|timestamp|timestamptz|string|uuid|binary|fixed\[[1-9][0-9]*\]|decimal\( *[1-9][0-9]? *, *[0-9][0-9]? *\))$`,
 }

@@ -57,7 +57,13 @@ type Source struct {
 	Engine   Engine           `yaml:"engine"`
 	Position cdc.PositionKind `yaml:"-"`
 	// PositionText is the position kind as the file spells it; the default of
-	// tables that declare none.
+	// tables that declare none. postgres, sqlserver and oracle read the
+	// stream-position (two log sequence numbers; one of three hexadecimal
+	// parts; a system change number in decimal), mysql the transaction-id,
+	// and all four number the changes of a transaction by
+	// transaction-record-id: the endpoint writes these with
+	// IncludeTransactionDetails. column:NAME reads up to 38 decimal digits of
+	// a column, none orders nothing.
 	PositionText string    `yaml:"position"`
 	Nulls        Nulls     `yaml:"nulls,omitempty"`
 	Unchanged    Unchanged `yaml:"unchanged,omitempty"`

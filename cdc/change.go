@@ -2,6 +2,7 @@ package cdc
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,6 +98,13 @@ type Change struct {
 
 	PartitionKeyType  string // schema-table, primary-key, task-id, ...
 	PartitionKeyValue string
+}
+
+// IsInternal reports whether a table is one of the replication task's own, such
+// as awsdms_status. A transformation rule may have written its name in capitals.
+func IsInternal(table string) bool {
+	const prefix = "awsdms_"
+	return len(table) >= len(prefix) && strings.EqualFold(table[:len(prefix)], prefix)
 }
 
 // An Origin is where a record stood in the stream that carried it. It breaks

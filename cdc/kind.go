@@ -18,10 +18,12 @@ type PositionSource uint8
 
 // The position sources, in the words of the pipeline file.
 const (
-	SourceNone     PositionSource = iota + 1 // "none"
-	SourcePostgres                           // "postgres": two log sequence numbers
-	SourceMySQL                              // "mysql": binlog file number << 32 | offset
-	SourceColumn                             // "column:NAME": up to 38 decimal digits
+	SourceNone      PositionSource = iota + 1 // "none"
+	SourcePostgres                            // "postgres": two log sequence numbers
+	SourceMySQL                               // "mysql": binlog file number << 32 | offset
+	SourceSQLServer                           // "sqlserver": a log sequence number of three parts
+	SourceOracle                              // "oracle": a system change number
+	SourceColumn                              // "column:NAME": up to 38 decimal digits
 )
 
 // ParsePositionKind reads the word of a pipeline file.
@@ -33,10 +35,14 @@ func ParsePositionKind(s string) (PositionKind, error) {
 		return PositionKind{Source: SourcePostgres}, nil
 	case s == "mysql":
 		return PositionKind{Source: SourceMySQL}, nil
+	case s == "sqlserver":
+		return PositionKind{Source: SourceSQLServer}, nil
+	case s == "oracle":
+		return PositionKind{Source: SourceOracle}, nil
 	case strings.HasPrefix(s, "column:") && len(s) > len("column:"):
 		return PositionKind{Source: SourceColumn, Column: s[len("column:"):]}, nil
 	}
-	return PositionKind{}, fmt.Errorf("parse position kind: want postgres, mysql, column:NAME or none")
+	return PositionKind{}, fmt.Errorf("parse position kind: want postgres, mysql, sqlserver, oracle, column:NAME or none")
 }
 
 // String returns the word of the pipeline file.
@@ -48,6 +54,10 @@ func (k PositionKind) String() string {
 		return "postgres"
 	case SourceMySQL:
 		return "mysql"
+	case SourceSQLServer:
+		return "sqlserver"
+	case SourceOracle:
+		return "oracle"
 	case SourceColumn:
 		return "column:" + k.Column
 	}
@@ -67,6 +77,14 @@ func (k PositionKind) BodyOf(c *Change) (Body, error) {
 			return Body{}, fmt.Errorf("read position: record has no transaction-id: %w", ErrNoPosition)
 		}
 		return Body{Lo: c.TransactionID}, nil
+	case SourceSQLServer:
+		return parseLSN3(c.StreamPosition)
+	case SourceOracle:
+		scn, err := strconv.ParseUint(c.StreamPosition, 10, 64)
+		if err != nil {
+			return Body{}, fmt.Errorf("read position: stream-position is not a decimal system change number: %w", ErrNoPosition)
+		}
+		return Body{Lo: scn}, nil
 	case SourceColumn:
 		var buf [64]byte // enough for every text that parseDigits accepts
 		v := c.Data.Get(k.Column)
@@ -109,6 +127,21 @@ func parsePaddedLSNs(s string) (Body, bool) {
 	c, okC := paddedHex(s[20:28])
 	d, okD := paddedHex(s[29:37])
 	return Body{Hi: c<<32 | d, Lo: a<<32 | b}, okA && okB && okC && okD
+}
+
+// parseLSN3 reads "HHHHHHHH:HHHHHHHH:HHHH": SQL Server's virtual log file, block
+// and slot, which compare in this order.
+func parseLSN3(s string) (Body, error) {
+	const form = "HHHHHHHH:HHHHHHHH:HHHH"
+	if len(s) == len(form) && s[8] == ':' && s[17] == ':' {
+		file, okFile := paddedHex(s[0:8])
+		block, okBlock := paddedHex(s[9:17])
+		slot, okSlot := paddedHex(s[18:22])
+		if okFile && okBlock && okSlot {
+			return Body{Hi: file >> 16, Lo: file<<48 | block<<16 | slot}, nil
+		}
+	}
+	return Body{}, fmt.Errorf("read position: stream-position is not a log sequence number of three parts: %w", ErrNoPosition)
 }
 
 func paddedHex(s string) (n uint64, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,14 +16,14 @@ import (
 
 func TestParsePositionKind(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"none", "postgres", "mysql", "column:AR_H_CHANGE_SEQ", "column:a:b"} {
+	for _, s := range []string{"none", "postgres", "mysql", "sqlserver", "oracle", "column:AR_H_CHANGE_SEQ", "column:a:b"} {
 		k, err := cdc.ParsePositionKind(s)
 		if err != nil || k.String() != s {
 			t.Errorf("%q became %q, %v", s, k, err)
 		}
 	}
-	for _, s := range []string{"", "column:", "column", "Postgres", "oracle", "none "} {
-		if k, err := cdc.ParsePositionKind(s); err == nil || strings.Contains(err.Error(), "oracle") {
+	for _, s := range []string{"", "column:", "column", "Postgres", "Oracle", "hana", "none "} {
+		if k, err := cdc.ParsePositionKind(s); err == nil || strings.Contains(err.Error(), "hana") {
 			t.Errorf("%q became %v, %v", s, k, err)
 		}
 	}
@@ -57,6 +58,24 @@ func TestBodyOf(t *testing.T) {
 		{"mysql", "mysql", &cdc.Change{TransactionID: 156<<32 | 1314, HasTransactionID: true}, cdc.Body{Lo: 670014899490}, false},
 		{"mysql, zero", "mysql", &cdc.Change{HasTransactionID: true}, cdc.Body{}, false},
 		{"mysql, absent", "mysql", &cdc.Change{}, cdc.Body{}, true},
+		{"sqlserver", "sqlserver", position("0000002A:000001F4:0003"), cdc.Body{Lo: 0x2A000001F40003}, false},
+		{"sqlserver, small digits", "sqlserver", position("fedcba98:76543210:abcd"), cdc.Body{Hi: 0xFEDC, Lo: 0xBA9876543210ABCD}, false},
+		{"sqlserver, empty", "sqlserver", position(""), cdc.Body{}, true},
+		{"sqlserver, not padded", "sqlserver", position("2A:1F4:3"), cdc.Body{}, true},
+		{"sqlserver, no colons", "sqlserver", position("0x0000002A000001F40003"), cdc.Body{}, true},
+		{"sqlserver, other separators", "sqlserver", position("0000002A-000001F4-0003"), cdc.Body{}, true},
+		{"sqlserver, no digits", "sqlserver", position("0000002A:000001F4:000G"), cdc.Body{}, true},
+		{"sqlserver, something after", "sqlserver", position("0000002A:000001F4:0003:"), cdc.Body{}, true},
+		{"sqlserver, position of PostgreSQL", "sqlserver", position("00000002/7C007178.3.00000002/7C0071D0"), cdc.Body{}, true},
+		{"oracle", "oracle", position("1158789012"), cdc.Body{Lo: 1158789012}, false},
+		{"oracle, 64 bits", "oracle", position("18446744073709551615"), cdc.Body{Lo: 1<<64 - 1}, false},
+		{"oracle, 65 bits", "oracle", position("18446744073709551616"), cdc.Body{}, true},
+		{"oracle, empty", "oracle", position(""), cdc.Body{}, true},
+		{"oracle, sign", "oracle", position("+1"), cdc.Body{}, true},
+		{"oracle, underscore", "oracle", position("1_000"), cdc.Body{}, true},
+		{"oracle, hexadecimal", "oracle", position("0x1"), cdc.Body{}, true},
+		{"oracle, exponent", "oracle", position("1.1e+12"), cdc.Body{}, true},
+		{"oracle, position of SQL Server", "oracle", position("0000002A:000001F4:0003"), cdc.Body{}, true},
 		{"column of text", "column:seq", column(cdc.String, `"20260205124524000000000000050700869"`), cdc.Body{Hi: 0x3e6e7bd755a8f, Lo: 0x88ce63947685a245}, false},
 		{"column of a number", "column:seq", column(cdc.Number, `18446744073709551616`), cdc.Body{Hi: 1}, false},
 		{"column with escapes", "column:seq", column(cdc.String, `"\u0031\u0032"`), cdc.Body{Lo: 12}, false},
@@ -67,6 +86,7 @@ func TestBodyOf(t *testing.T) {
 		{"column null", "column:seq", column(cdc.Null, `null`), cdc.Body{}, true},
 		{"column boolean", "column:seq", column(cdc.Bool, `true`), cdc.Body{}, true},
 		{"column with exponent", "column:seq", column(cdc.Number, `2.02e+34`), cdc.Body{}, true},
+		{"column with a letter", "column:seq", column(cdc.String, `"12a"`), cdc.Body{}, true},
 		{"column negative", "column:seq", column(cdc.Number, `-1`), cdc.Body{}, true},
 		{"column missing", "column:other", column(cdc.Number, `1`), cdc.Body{}, true},
 		{"none", "none", &cdc.Change{}, cdc.Body{}, false},
@@ -117,6 +137,56 @@ func TestPostgresOrderHoldsForBothReadings(t *testing.T) {
 			last = b
 		}
 	})
+}
+
+// TestStreamPositionOrder: bodies order as the numbers do that the text is of.
+func TestStreamPositionOrder(t *testing.T) {
+	t.Parallel()
+	words := func(t *rapid.T, bits ...uint) (words []uint64) {
+		for _, b := range bits {
+			words = append(words, rapid.Uint64Range(0, 1<<b-1).Draw(t, "part"))
+		}
+		return words
+	}
+	for _, c := range []struct {
+		source cdc.PositionSource
+		bits   []uint
+		write  func(parts []uint64) string
+	}{
+		{cdc.SourceSQLServer, []uint{32, 32, 16}, func(p []uint64) string { return fmt.Sprintf("%08X:%08x:%04X", p[0], p[1], p[2]) }},
+		{cdc.SourceOracle, []uint{64}, func(p []uint64) string { return fmt.Sprint(p[0]) }},
+	} {
+		kind := cdc.PositionKind{Source: c.source}
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				a, b := words(t, c.bits...), words(t, c.bits...)
+				if rapid.Bool().Draw(t, "near") {
+					b = append(slices.Clone(a[:len(a)-1]), b[len(b)-1])
+				}
+				bodyA, errA := kind.BodyOf(&cdc.Change{StreamPosition: c.write(a)})
+				bodyB, errB := kind.BodyOf(&cdc.Change{StreamPosition: c.write(b)})
+				if errA != nil || errB != nil {
+					t.Fatalf("%v, %v", errA, errB)
+				}
+				if got, want := bodyA.Compare(bodyB), slices.Compare(a, b); got != want {
+					t.Errorf("%s against %s: %d, want %d", c.write(a), c.write(b), got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestIsInternal(t *testing.T) {
+	t.Parallel()
+	for table, want := range map[string]bool{
+		"awsdms_status": true, "AWSDMS_STATUS": true, "awsDMS_": true,
+		"awsdms": false, "xawsdms_status": false, "aws_dms_status": false, "aw\u017fdms_status": false, "": false,
+	} {
+		if got := cdc.IsInternal(table); got != want {
+			t.Errorf("%q: %v, want %v", table, got, want)
+		}
+	}
 }
 
 func lsn(n uint64) string { return fmt.Sprintf("%08X/%08X", n>>32, n&0xFFFFFFFF) }

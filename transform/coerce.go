@@ -15,6 +15,9 @@ import (
 // text returns the text that a value stands for. It aliases the record or the
 // worker's scratch, until the next call.
 func (w *worker) textOf(c *column, v *cdc.Value) ([]byte, Reason) {
+	if !c.takes(v.Kind) {
+		return nil, UnsupportedForm
+	}
 	switch v.Kind {
 	case cdc.String:
 		if !v.Escaped {
@@ -26,14 +29,26 @@ func (w *worker) textOf(c *column, v *cdc.Value) ([]byte, Reason) {
 			return nil, InvalidUTF8
 		}
 		return text, ""
-	case cdc.Number, cdc.Bool:
+	case cdc.Number, cdc.Bool, cdc.Object, cdc.Array:
 		return v.Raw, ""
-	case cdc.Object, cdc.Array:
-		return nil, UnsupportedForm
 	case cdc.Null, cdc.Missing:
 		return nil, InvalidValue // the caller has handled them
 	}
 	return nil, InvalidValue
+}
+
+// takes reports whether a value of a JSON form can be one of the column: an
+// object or array is text only, and the digits of a number are not hexadecimal.
+func (c *column) takes(kind cdc.Kind) bool {
+	switch kind {
+	case cdc.Object, cdc.Array:
+		return c.source.Type.Kind == catalog.String
+	case cdc.Number:
+		return c.source.Type.Kind != catalog.Fixed && c.source.Type.Kind != catalog.Binary
+	case cdc.Missing, cdc.Null, cdc.Bool, cdc.String:
+		return true
+	}
+	return false
 }
 
 // appendValue appends the JSON of a value that is neither null nor missing. Of a
@@ -85,7 +100,7 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 	case floating:
 		return w.appendFloat(out, from, v.Kind, text)
 	case quoted:
-		if v.Escaped && c.source.Type.Kind == catalog.String {
+		if (v.Escaped || v.Kind == cdc.Object || v.Kind == cdc.Array) && c.source.Type.Kind == catalog.String {
 			// Only here can the canonical text hold what JSON escapes.
 			w.plain = append(w.plain[:0], out[from:]...)
 			out = appendEscaped(out[:from], w.plain)
@@ -165,13 +180,31 @@ func appendEscaped(dst, text []byte) []byte {
 		if i == len(text) {
 			return dst
 		}
-		if c := text[i]; c < ' ' {
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		} else {
-			dst = append(dst, '\\', c)
-		}
+		dst = appendEscape(dst, text[i])
 		text = text[i+1:]
 	}
+}
+
+// appendEscape appends the shortest escape of a quote, backslash or control
+// character: no source can have written it shorter.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '\b':
+		c = 'b'
+	case '\f':
+		c = 'f'
+	case '\n':
+		c = 'n'
+	case '\r':
+		c = 'r'
+	case '\t':
+		c = 't'
+	default:
+		if c < ' ' {
+			return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return append(dst, '\\', c)
 }
 
 // appendReescaped appends the inside of a JSON string as appendEscaped would
@@ -186,18 +219,8 @@ func (w *worker) appendReescaped(dst, raw []byte) (out []byte, whole bool) {
 		dst = append(dst, raw[i:i+n]...)
 		i += n + 2
 		switch c := raw[i-1]; c {
-		case '"', '\\':
+		case '"', '\\', 'b', 'f', 'n', 'r', 't':
 			dst = append(dst, '\\', c)
-		case 'b':
-			dst = append(dst, `\u0008`...)
-		case 'f':
-			dst = append(dst, `\u000c`...)
-		case 'n':
-			dst = append(dst, `\u000a`...)
-		case 'r':
-			dst = append(dst, `\u000d`...)
-		case 't':
-			dst = append(dst, `\u0009`...)
 		case 'u':
 			from := i - 2
 			for i += 4; i+1 < end && raw[i] == '\\' && raw[i+1] == 'u'; i += 6 { // halves of a pair stand together

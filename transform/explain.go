@@ -42,7 +42,7 @@ type ExplainedColumn struct {
 	Column     *catalog.Column
 	Field      string    // its name in the record; empty when the record does not have it
 	Value      cdc.Value // of the record
-	FromBefore bool      // a delete's key that only the before-image had
+	FromBefore bool      // of the before-image: a delete's key that only it had, or the former value that is refused
 	Handling   Handling
 	Row        []byte // the JSON that stands in the row; nil when there is none
 	Reason     Reason // when Refused
@@ -58,6 +58,8 @@ type Explanation struct {
 	Table    *catalog.Table // as delivered; nil when the file does not describe it
 	Entry    int            // its index in tables:
 	Position cdc.Position   // empty when the change has none, or was not asked for one
+	OldKey   string         // the row's cdc_old_key; empty when it is null
+	Absent   string         // the row's cdc_absent; empty when it is null
 	Columns  []ExplainedColumn
 	Ignored  []string // fields of the record that no column is made from, in record order
 }
@@ -102,9 +104,11 @@ func (w *worker) explain(p *plan, c *cdc.Change, origin cdc.Origin, e *Explanati
 	for len(w.keys) < len(p.keyOrder) {
 		w.keys = append(w.keys, nil)
 	}
+	w.key, w.absent, w.oldKey, w.hasOldKey = w.key[:0], w.absent[:0], w.oldKey[:0], false
 	var badData, badBefore int
 	w.values, badData = w.bind(p, c.Data, w.values)
 	w.before, badBefore = w.bind(p, c.Before, w.before)
+	asked := c.HasBefore && p.keyed && (c.Operation == cdc.Update || c.Operation == cdc.Delete) // for the before-image
 	at := 0
 	for _, source := range p.table.Columns {
 		if source.Exclude {
@@ -112,11 +116,24 @@ func (w *worker) explain(p *plan, c *cdc.Change, origin cdc.Origin, e *Explanati
 			continue
 		}
 		out := w.explainColumn(p, at, c)
-		if at == badData || at == badBefore && p.keyed && c.Operation != cdc.Insert && c.Operation != cdc.Load {
+		switch {
+		case at == badData:
 			out.Handling, out.Reason, out.Row = Refused, AmbiguousColumn, nil
+		case at == badBefore && asked:
+			w.refuseBefore(&out, c, at, AmbiguousColumn)
+		case source.Name == e.Result.Column && out.Reason == "": // its value is good, so the former one is not
+			w.refuseBefore(&out, c, at, e.Result.Reason)
 		}
 		e.Columns = append(e.Columns, out)
 		at++
+	}
+	if e.Result.Outcome == Ok && p.table.Mode == catalog.Changelog {
+		e.Absent = string(w.absent)
+		if asked && c.Operation == cdc.Update {
+			if reason, _ := w.compareKeys(p, c); reason == "" && w.hasOldKey {
+				e.OldKey = string(w.oldKey)
+			}
+		}
 	}
 	for _, f := range c.Data {
 		if p.find(f.Name) == noColumn && !slices.Contains(e.Ignored, string(f.Name)) {
@@ -125,15 +142,24 @@ func (w *worker) explain(p *plan, c *cdc.Change, origin cdc.Origin, e *Explanati
 	}
 }
 
+// refuseBefore makes the former value of a column what is refused.
+func (w *worker) refuseBefore(out *ExplainedColumn, c *cdc.Change, at int, reason Reason) {
+	out.Handling, out.Reason, out.Row, out.FromBefore = Refused, reason, nil, true
+	if v := value(c.Before, w.before[at]); v != nil {
+		out.Field, out.Value = string(c.Before[w.before[at]-1].Name), *v
+	}
+}
+
 // explainColumn follows one column through the functions that make a row.
 func (w *worker) explainColumn(p *plan, at int, c *cdc.Change) ExplainedColumn {
 	col := &p.columns[at]
 	out := ExplainedColumn{Column: col.source}
 	fields, place := c.Data, w.values[at]
-	if place == 0 && col.key >= 0 && c.HasBefore && c.Operation == cdc.Delete {
-		fields, place, out.FromBefore = c.Before, w.before[at], w.before[at] > 0
-	}
 	v := value(fields, place)
+	if (v == nil || v.Kind == cdc.Null) && col.key >= 0 && c.HasBefore && c.Operation == cdc.Delete {
+		fields, place, out.FromBefore = c.Before, w.before[at], w.before[at] > 0
+		v = value(fields, place)
+	}
 	if v != nil {
 		out.Field, out.Value = string(fields[place-1].Name), *v
 	}

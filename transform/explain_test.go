@@ -160,6 +160,57 @@ func TestExplainTellsUnchangedFromAbsent(t *testing.T) {
 	}
 }
 
+// A former key that is at fault is what is refused, with what stands in the
+// before-image; a delete's null key is taken from there.
+func TestExplainBefore(t *testing.T) {
+	t.Parallel()
+	tr := newTransformer(t, pipelineText, transform.Options{Mode: catalog.Changelog})
+	for _, test := range []struct{ name, record, want string }{
+		{"invalid", change("update", "orders", row, 1, `"before-image":{"ID":"x"}`), `before:refused:invalid_value ID "x"`},
+		{"ambiguous", change("update", "orders", row, 1, `"before-image":{"id":7,"ID":8}`), `before:refused:ambiguous_column ID 8`},
+		{"ambiguous in a delete", change("delete", "orders", row, 1, `"before-image":{"id":7,"ID":8}`), `before:refused:ambiguous_column ID 8`},
+		{"null in a delete", change("delete", "orders", `{"id":null}`, 1, `"before-image":{"id":7}`), `before:taken: id 7`},
+		{"not asked for one", change("insert", "orders", row, 1, `"before-image":{"id":"x","ID":8}`), `taken: id 7`},
+	} {
+		e := tr.Explain(records(test.record)[0])
+		c := e.Columns[0]
+		got := string(c.Handling) + ":" + string(c.Reason) + " " + c.Field + " " + string(c.Value.Raw)
+		if c.FromBefore {
+			got = "before:" + got
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+		checkExplanation(t, test.name, &e)
+	}
+}
+
+// What the metadata columns of a changelog tell is explained as it stands in
+// the row, and nothing of a mirror's or of a record that fails.
+func TestExplainMetadata(t *testing.T) {
+	t.Parallel()
+	moved := change("update", "orders", `{"id":7,"total":1}`, 1, `"before-image":{"id":6}`)
+	e := newTransformer(t, pipelineText, transform.Options{Mode: catalog.Changelog}).Explain(records(moved)[0])
+	var delivered struct {
+		OldKey string `json:"cdc_old_key"`
+		Absent string `json:"cdc_absent"`
+	}
+	if err := json.Unmarshal(e.Result.Row.Data, &delivered); err != nil {
+		t.Fatal(err)
+	}
+	if e.OldKey != delivered.OldKey || e.OldKey != `["6"]` || e.Absent != delivered.Absent || e.Absent == "" {
+		t.Errorf("explained as %q and %q, the row has %q and %q", e.OldKey, e.Absent, delivered.OldKey, delivered.Absent)
+	}
+	e = newTransformer(t, pipelineText, transform.Options{Mode: catalog.Changelog}).Explain(records(change("update", "orders", row, 1, `"before-image":{"id":7}`))[0])
+	if e.OldKey != "" || e.Absent != "" {
+		t.Errorf("the key did not change: %q, %q", e.OldKey, e.Absent)
+	}
+	e = newTransformer(t, pipelineText, transform.Options{}).Explain(records(change("update", "orders", row, 1, `"before-image":{"id":6}`))[0])
+	if e.OldKey != "" || !e.Result.OldKeyLeft {
+		t.Errorf("a mirror has no such column: %q, %+v", e.OldKey, e.Result)
+	}
+}
+
 // names: fold finds a table by any spelling, include: drops what it does not name.
 func TestNamesAndInclude(t *testing.T) {
 	t.Parallel()

@@ -68,6 +68,7 @@ func outcomeCases() []outcomeCase {
 		// internal, excluded, unknown
 		{name: "internal table", records: one(internal), want: []string{"Dropped internal_table - -"}},
 		{name: "internal table in a schema", records: one(change("insert", "awsdms_history", `{}`, 1)), want: []string{"Dropped internal_table - -"}},
+		{name: "internal table in capitals", records: one(change("insert", "AWSDMS_STATUS", `{}`, 1)), want: []string{"Dropped internal_table - -"}},
 		{
 			name: "control of an internal table", records: one(control("create-table", "awsdms_apply_exceptions", "{}")),
 			want: []string{"Dropped internal_table - -"},
@@ -202,8 +203,21 @@ func outcomeCases() []outcomeCase {
 			name: "half a surrogate pair in a char", records: one(change("insert", "typed", `{"id":7,"c":"\ud83d"}`, 1)),
 			want: []string{"ProcessingFailed invalid_utf8 c -"},
 		},
-		{name: "object", records: one(change("insert", "orders", `{"id":7,"note":{"a":1},"total":1}`, 1)), want: []string{"ProcessingFailed unsupported_form note -"}},
-		{name: "array", records: one(change("insert", "orders", `{"id":7,"note":[1],"total":1}`, 1)), want: []string{"ProcessingFailed unsupported_form note -"}},
+		{name: "object of text", records: one(change("insert", "orders", `{"id":7,"note":{"a":1},"total":1}`, 1)), want: []string{"Ok - - update"}},
+		{name: "array of text", records: one(change("insert", "orders", `{"id":7,"note":[1],"total":1}`, 1)), want: []string{"Ok - - update"}},
+		{name: "object", records: one(change("insert", "orders", `{"id":7,"note":"","total":{"a":1}}`, 1)), want: []string{"ProcessingFailed unsupported_form total -"}},
+		{name: "array", records: one(change("insert", "orders", `{"id":[7],"note":"","total":1}`, 1)), want: []string{"ProcessingFailed unsupported_form id -"}},
+		{name: "number of a fixed", records: one(change("insert", "typed", `{"id":7,"x":1234}`, 1)), want: []string{"ProcessingFailed unsupported_form x -"}},
+		{name: "number of bytes", records: one(change("insert", "typed", `{"id":7,"y":1234}`, 1)), want: []string{"ProcessingFailed unsupported_form y -"}},
+		{name: "number of two bytes", records: one(change("insert", "typed", `{"id":7,"x":1234}`, 1)), want: []string{"ProcessingFailed unsupported_form x -"}},
+		{
+			name: "number that no double reaches", records: one(change("insert", "typed", `{"id":7,"d":1`+strings.Repeat("0", 309)+`}`, 1)),
+			want: []string{"ProcessingFailed out_of_range d -"},
+		},
+		{
+			name: "delete whose key is null in both images", records: one(change("delete", "orders", `{"id":null}`, 1, `"before-image":{"id":null}`)),
+			want: []string{"ProcessingFailed missing_key id -"},
+		},
 		{name: "infinity", records: one(change("insert", "typed", `{"id":7,"f":"-Infinity"}`, 1)), want: []string{"ProcessingFailed out_of_range f -"}},
 		{name: "NaN", records: one(change("insert", "typed", `{"id":7,"d":"NaN"}`, 1)), want: []string{"ProcessingFailed out_of_range d -"}},
 		// several changes of one key

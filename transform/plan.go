@@ -2,7 +2,6 @@ package transform
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 
 	"icehose/catalog"
@@ -185,6 +184,3 @@ func reasonOf(p canon.Problem) Reason {
 	}
 	return InvalidValue
 }
-
-// isInternal reports whether a table is one of the replication task's own.
-func isInternal(table string) bool { return strings.HasPrefix(table, "awsdms_") }

@@ -35,7 +35,7 @@ const (
 	PartialRow       Reason = "partial_row"        // a column that the update did not carry, for a mirror
 	MissingColumn    Reason = "missing_column"     // a column is missing although the endpoint writes nulls
 	AmbiguousColumn  Reason = "ambiguous_column"   // two spellings of one column in one record
-	UnsupportedForm  Reason = "unsupported_form"   // a JSON object or array where a scalar belongs
+	UnsupportedForm  Reason = "unsupported_form"   // a JSON object or array where a scalar belongs, a number where bytes do
 	InvalidValue     Reason = "invalid_value"      // not a text of the column's type
 	OutOfRange       Reason = "out_of_range"       // a value that the column's type, or Firehose, cannot hold
 	Inexact          Reason = "inexact"            // digits would be lost

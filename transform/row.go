@@ -100,7 +100,7 @@ func (w *worker) row(p *plan, c *cdc.Change) (Reason, string) {
 		col := &p.columns[i]
 		w.rows = append(w.rows, col.label...)
 		v := value(c.Data, w.values[i])
-		if v == nil && col.key >= 0 && c.HasBefore && c.Operation == cdc.Delete {
+		if col.key >= 0 && (v == nil || v.Kind == cdc.Null) && c.HasBefore && c.Operation == cdc.Delete {
 			v = value(c.Before, w.before[i]) // a delete may have its key there only
 		}
 		var reason Reason

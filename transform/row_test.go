@@ -87,6 +87,14 @@ func TestRows(t *testing.T) {
 			`{"id":7,"note":null,"total":null,` + changelogEnd("delete", "null", "null"),
 		},
 		{
+			"delete with its key in the before-image", change("delete", "orders", `{"id":null,"note":null,"total":null}`, 1, `"before-image":{"id":7}`), "",
+			`{"id":7,"note":null,"total":null,` + metadata(""),
+		},
+		{
+			"a key in the record counts before that of a before-image", change("delete", "orders", `{"id":7}`, 1, `"before-image":{"id":8}`), "",
+			`{"id":7,"note":null,"total":null,` + metadata(""),
+		},
+		{
 			"a keyless delete keeps what it has", change("delete", "keyless_log", `{"id":7,"note":"n"}`, 1), "",
 			`{"id":7,"note":"n","total":null,` + changelogEnd("delete", "null", "null"),
 		},
@@ -235,7 +243,14 @@ func TestValues(t *testing.T) {
 		{"at", `"18:56:15.096"`, `"18:56:15.096000"`},
 		{"ts", `"2026-01-02T03:04:05Z"`, `"2026-01-02T03:04:05.000000"`},
 		{"tz", `"2026-01-02T03:04:05.1+02:00"`, `"2026-01-02T01:04:05.100000Z"`},
-		{"s", `"a\u0000\u001f\"\\\/\n\u00e9\ud83d\ude00é😀"`, `"a\u0000\u001f\"\\/\u000aé😀é😀"`},
+		{"s", `"a\u0000\u001f\"\\\/\n\u00e9\ud83d\ude00é😀"`, `"a\u0000\u001f\"\\/\né😀é😀"`},
+		{"s", `"\b\t\n\f\r\u000B"`, `"\b\t\n\f\r\u000b"`},
+		{"s", `"\u0008\u0009\u000a\u000C\u000d"`, `"\b\t\n\f\r"`},
+		{"c", `"\u000a\r "`, `"\n\r"`},
+		{"s", `{ "a":["\u000a",1.0], "a":null}`, `"{ \"a\":[\"\\u000a\",1.0], \"a\":null}"`},
+		{"s", "[\n\t]", `"[\n\t]"`},
+		{"c", `[1]`, `"[1]"`},
+		{"replaced", `["\ud83d"]`, `"[\"\\ud83d\"]"`},
 		{"s", `"\u0061"`, `"a"`},
 		{"s", `12.50`, `"12.50"`},
 		{"s", `""`, `""`},
@@ -270,9 +285,30 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A text of control characters, each of which the source may write in two
+// bytes, must not outgrow the record: the response has a limit.
+func TestRowOfControlCharactersIsNotLonger(t *testing.T) {
+	tr := newTransformer(t, pipelineText, transform.Options{})
+	for _, escape := range []string{`\b`, `\t`, `\n`, `\f`, `\r`, `\"`, `\\`, `\/`, `\u0000`, `\u000a`, `\u001f`, `\u0022`, `\u005c`, `\u00e9`} {
+		text := `"` + strings.Repeat(escape, 1000) + `"`
+		for _, column := range []string{"s", "c"} {
+			r := tr.Batch(records(change("insert", "typed", fmt.Sprintf(`{"id":1,%q:%s}`, column, text), 1)))[0]
+			if got := only(string(r.Row.Data), column); got == "" || len(got) > len(text) {
+				t.Errorf("column %s: 1000 of %s have %d bytes in a row (%s), %d in the record", column, escape, len(got), r.Reason, len(text))
+			}
+		}
+	}
+}
+
 func TestPositions(t *testing.T) {
 	epochs := strings.Replace(pipelineText, "tables:", "epochs: [{epoch: 3, since: 2026-01-02T00:00:00Z}]\ntables:", 1)
 	late := strings.Replace(change("load", "reloaded", row, 1), "2026-01-02", "2026-02-02", 1)
+	kinds := func(kind string) string {
+		return strings.Replace(pipelineText, "position: postgres", "position: "+kind, 1)
+	}
+	at := func(position string) string {
+		return strings.Replace(change("update", "orders", row, 1), `"00000001/00000001.2.00000001/00000001"`, position, 1)
+	}
 	tests := []struct{ name, file, record, want string }{
 		{"change", pipelineText, change("update", "orders", row, 1), position1},
 		{"epoch by commit time", epochs, change("update", "orders", row, 1), "0003" + position1[4:]},
@@ -284,6 +320,9 @@ func TestPositions(t *testing.T) {
 			"0000.0003e6e7bd755a8f88ce63947685a245.1.0000000000000001",
 		},
 		{"none", pipelineText, change("insert", "lines", `{"order_id":1,"line":"a"}`, 1), "0000.00000000000000000000000000000000.1." + loadTie},
+		{"sqlserver", kinds("sqlserver"), at(`"0000002A:000001F4:0003"`), "0000.0000000000000000002a000001f40003.1.0000000000000001"},
+		{"oracle", kinds("oracle"), at(`"1158789012"`), "0000.0000000000000000000000004511b794.1.0000000000000001"},
+		{"oracle, a number", kinds("oracle"), at(`1158789012`), "0000.0000000000000000000000004511b794.1.0000000000000001"},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,13 +18,18 @@
 // catalog.Table.LakeColumns, nulls written out. boolean, int and long are bare;
 // decimal, date, time, timestamp, timestamptz, string, uuid, fixed and binary
 // (hexadecimal) are strings of the canonical text (package internal/canon); strings are
-// escaped one way only (\", \\ and \u00xx). float and double are bare, with the digits of
+// escaped one way only (\", \\, \b, \f, \n, \r, \t, and \u00xx for the other
+// control characters). float and double are bare, with the digits of
 // the source: Firehose documents no form for NaN and the infinities, so they
 // fail out_of_range. A delete carries its key and the metadata columns, null
 // elsewhere; that of a table without a key carries what the record has, since
 // nothing else could tell which row was meant.
 //
 // # What it does not promise
+//
+// Nested columns: there are no list, map or struct columns. A JSON object or
+// array is the text of a string column, byte for byte as the record has it, and
+// fails unsupported_form anywhere else.
 //
 // Order across batches: a mirror's row carries its position, and whoever
 // writes it has to compare. A change of key leaves the old row in a mirror

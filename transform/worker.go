@@ -170,7 +170,7 @@ func (w *worker) record(record *Record, i int, room Room) {
 // delivered to none.
 func (w *worker) route(r *Result, c *cdc.Change) *plan {
 	drop := func(reason Reason) { r.Outcome, r.Reason = Dropped, reason }
-	if isInternal(c.Table) {
+	if cdc.IsInternal(c.Table) {
 		r.Table = sourceName(c)
 		drop(InternalTable)
 		return nil

@@ -117,7 +117,7 @@ func collect(records iter.Seq2[kinesis.Record, error]) (definitions []definition
 			return nil, 0, err
 		}
 		// A record that cannot be decoded is the transform's to report.
-		if decoder.Decode(record.Data, &c) != nil || c.Operation != cdc.Control || c.Schema == "" || strings.HasPrefix(c.Table, "awsdms_") {
+		if decoder.Decode(record.Data, &c) != nil || c.Operation != cdc.Control || c.Schema == "" || cdc.IsInternal(c.Table) {
 			continue
 		}
 		t, err := define(&c)

@@ -3,6 +3,7 @@ package dmscontrol_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,26 @@ func TestAlterations(t *testing.T) {
 	}
 	if _, err := dmscontrol.Alterations(kinesis.Read(strings.NewReader("{}"))); err == nil {
 		t.Error("a file that is no stream was read")
+	}
+}
+
+// The task's own tables are none of the source's, however they are spelled.
+func TestInternalTables(t *testing.T) {
+	var stream strings.Builder
+	for i, table := range []string{"awsdms_status", "AWSDMS_STATUS", "orders"} {
+		data, err := json.Marshal(`{"control":{"table-def":{"columns":{"a":{"type":"INT32"}}}},"metadata":{"timestamp":"2026-02-11T08:15:28.901000Z",` +
+			`"record-type":"control","operation":"create-table","partition-key-type":"task-id","schema-name":"a","table-name":"` + table + `"}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&stream, `{"shardId":"s","sequenceNumber":"%d","partitionKey":"p","data":%s}`+"\n", i, data)
+	}
+	s, err := dmscontrol.Read(catalog.Oracle, kinesis.Read(strings.NewReader(stream.String())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Tables) != 1 || s.Table("a", "orders") == nil {
+		t.Errorf("tables %+v, want a.orders alone", s.Tables)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,29 @@ func TestGeneratedSettingsAreFine(t *testing.T) {
 		}
 		for _, f := range findings {
 			t.Errorf("%s: %s: %s", path, f.Setting, f.Consequence)
+		}
+	}
+}
+
+// Every kind of position but a column and none is made of the transaction
+// details.
+func TestTransactionDetails(t *testing.T) {
+	const endpoint = `{"EndpointType": "target", "EngineName": "kinesis", "KinesisSettings": {"IncludeTransactionDetails": false}}`
+	for kind, want := range map[string]bool{
+		"postgres": true, "mysql": true, "sqlserver": true, "oracle": true, "none": false, "column:seq": false,
+	} {
+		p, err := catalog.Parse("p.yaml", []byte("version: 1\ndatabase: d\nsource: {engine: oracle, position: \""+kind+"\"}\n"+
+			"tables:\n  - {source: s.one, mode: changelog, columns: [{name: id, type: long}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings, err := dmslint.Lint([]dmslint.File{{Name: "endpoint.json", Text: []byte(endpoint)}}, dmslint.Options{Pipeline: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(findings, func(f dmslint.Finding) bool { return f.ID == "no-transaction-details" })
+		if got != want {
+			t.Errorf("position %s without transaction details: found %v, want %v: %+v", kind, got, want, findings)
 		}
 	}
 }

@@ -64,8 +64,10 @@ func needsTransactions(p *catalog.Pipeline) bool {
 		return true
 	}
 	for _, t := range p.Tables {
-		if t.Position.Source == cdc.SourcePostgres || t.Position.Source == cdc.SourceMySQL {
+		switch t.Position.Source {
+		case cdc.SourcePostgres, cdc.SourceMySQL, cdc.SourceSQLServer, cdc.SourceOracle:
 			return true
+		case cdc.SourceNone, cdc.SourceColumn:
 		}
 	}
 	return false

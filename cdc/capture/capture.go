@@ -6,9 +6,11 @@
 // In come bytes, compressed or not; out come records in the order in which
 // they stand there. JSON objects may be spread over lines or follow each other
 // without anything between ("}{"), in an array or not. What cannot be read is a
-// record too, with a Fault: one damaged record never hides the next. The
-// package does not look into a record's data, and does not undo the
-// aggregation of the Kinesis Producer Library, which DMS does not use.
+// record too, with a Fault, and never hides a record that begins a line after
+// it. Where nothing stands between objects, one that was cut takes along those
+// that follow it, up to the next line that begins with an object. The package
+// does not look into a record's data, and does not undo the aggregation of the
+// Kinesis Producer Library, which DMS does not use.
 package capture
 
 import (

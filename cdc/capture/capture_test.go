@@ -46,6 +46,8 @@ func TestSplit(t *testing.T) {
 		{"lines", "{\"a\":1}\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}},
 		{"nothing between", `{"a":1}{"b":2}`, []string{`{"a":1}`, `{"b":2}`}},
 		{"byte order mark", "\ufeff{}", []string{`{}`}},
+		{"byte order mark later", "{}\n\ufeff{\"a\":1}\n{}", []string{`{}`, "<\ufeff{\"a\":1}>", `{}`}},
+		{"half a byte order mark", "\xef\xbb{}\n{}", []string{"<\xef\xbb{}>", `{}`}},
 		{"array", "[\n{\"a\":1},\n{\"b\":2}\n]\n", []string{`{"a":1}`, `{"b":2}`}},
 		{"pretty", "{\n\t\"data\":\t{\n\t\t\"a\":\t1\n\t}\n}\n{\n}", []string{"{\n\t\"data\":\t{\n\t\t\"a\":\t1\n\t}\n}", "{\n}"}},
 		{"braces in strings", `{"a":"}{\"}"}{}`, []string{`{"a":"}{\"}"}`, `{}`}},
@@ -57,6 +59,7 @@ func TestSplit(t *testing.T) {
 		{"cut after a colon", "{\"a\":\n{\"b\":2}\n{\"c\":3}", []string{`<{"a":>`, `{"b":2}`, `{"c":3}`}},
 		{"cut while pretty", "{\n\t\"a\":\t{\n\t\t\"b\":\t1\n{\n\t\"c\":\t2\n}\n", []string{"<{\n\t\"a\":\t{\n\t\t\"b\":\t1>", "{\n\t\"c\":\t2\n}"}},
 		{"pretty and cut at the end", "{}\n{\n\t\"a\":\t{\n", []string{`{}`, "<{\n\t\"a\":\t{\n>"}},
+		{"cut with nothing between", `{"a":"x{"b":2}{"c":3}` + "\n" + `{"d":4}{"e":5}`, []string{`<{"a":"x{"b":2}{"c":3}>`, `{"d":4}`, `{"e":5}`}},
 		{"cut at the end", `{"a":1}{"b`, []string{`{"a":1}`, `<{"b>`}},
 		{"junk", "hello {\"a\":1}\n{\"b\":2}", []string{`<hello {"a":1}>`, `{"b":2}`}},
 		{"junk at the end", "{}\nbye", []string{`{}`, `<bye>`}},
@@ -198,12 +201,14 @@ func TestReadFormats(t *testing.T) {
 		},
 		{
 			"Firehose events", `{"records":[{"recordId":"a","approximateArrivalTimestamp":1650162905387,"data":"` + data + `","kinesisRecordMetadata":{"sequenceNumber":"49","shardId":"shardId-000000000002","partitionKey":"k"}},` +
-				`{"recordId":"b","data":"?"},{"recordId":"c"}]}` + "\n" + `{"records":[{"recordId":"d","kafkaRecordValue":"` + data + `","mskRecordMetadata":{"offset":12,"partitionId":"3"}}]}`,
+				`{"recordId":"b","data":"?"},{"recordId":"c"}]}` + "\n" + `{"records":[{"recordId":"d","kafkaRecordValue":"` + data + `","mskRecordMetadata":{"offset":12,"partitionId":"3"}}]}` + "\n" +
+				`{"records":[{"recordId":"e","kafkaRecordValue":"` + data + `","kafkaRecordMetadata":{"offset":13,"partitionId":"4"}}]}`,
 			[]capture.Record{
 				{ID: "a", Line: 1, Event: 1, Data: []byte(record), Origin: origin, PartitionKey: "k", ArrivedAt: 1650162905387},
 				{ID: "b", Line: 1, Event: 1, Fault: capture.BadBase64},
 				{ID: "c", Line: 1, Event: 1, Fault: capture.BadBase64},
 				{ID: "d", Line: 2, Event: 2, Data: []byte(record), Origin: cdc.Origin{Shard: "3", Sequence: "12"}},
+				{ID: "e", Line: 3, Event: 3, Data: []byte(record), Origin: cdc.Origin{Shard: "4", Sequence: "13"}},
 			},
 		},
 		{"damaged first", "{\"data\":\"\n" + record, []capture.Record{{ID: "line 1", Line: 1, Data: []byte(`{"data":"`), Fault: capture.BadJSON}, {ID: "line 2", Line: 2, Data: []byte(record)}}},
@@ -238,12 +243,31 @@ func TestReadForced(t *testing.T) {
 		t.Error("a format that does not exist was read")
 	}
 	broken := errors.New("disk on fire")
+	whole := 0
+	for _, err := range capture.Read(dyingReader{record + record + `{"data":`, broken}, capture.DMS) {
+		if err == nil {
+			whole++
+		} else if !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if whole != 2 {
+		t.Errorf("%d records before the error", whole)
+	}
 	for _, err := range capture.Read(iotest.ErrReader(broken), capture.DMS) {
 		if !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
 	}
 }
+
+// A dyingReader gives all of its text and its error in one call.
+type dyingReader struct {
+	text string
+	err  error
+}
+
+func (r dyingReader) Read(p []byte) (int, error) { return copy(p, r.text), r.err }
 
 func TestDecompress(t *testing.T) {
 	t.Parallel()

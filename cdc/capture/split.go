@@ -26,7 +26,9 @@ type Object struct {
 // An object that does not end is told by a line break inside a string, by a
 // line that begins with an object where none may stand, or by the end of r. It
 // is broken up to its first line that begins with an object, where reading
-// goes on.
+// goes on. A byte order mark is skipped where r begins.
+//
+// An error of reading comes after the objects that were whole before it.
 func Split(r io.Reader) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		s := splitter{in: r, line: 1, start: -1}
@@ -46,7 +48,9 @@ func Split(r io.Reader) iter.Seq2[Object, error] {
 // A splitter is where Split stands in its text.
 type splitter struct {
 	in    io.Reader
-	eof   bool
+	begun bool  // the byte order mark was looked for
+	eof   bool  // nothing more comes
+	err   error // of reading, instead of the end
 	buf   []byte
 	at    int // the next byte of buf to look at
 	start int // where the object begins; -1 between objects
@@ -63,11 +67,15 @@ type splitter struct {
 
 // next returns the next object; ok is false at the end.
 func (s *splitter) next() (p Object, ok bool, err error) {
+	s.skipMark()
 	for {
 		for s.at < len(s.buf) {
 			if p, ok = s.step(s.buf[s.at]); ok {
 				return p, true, nil
 			}
+		}
+		if s.err != nil {
+			return p, false, s.err
 		}
 		if s.start >= 0 && len(s.buf)-s.start > maxObject || s.eof && s.start >= 0 && s.object {
 			if p, ok = s.giveUp(); ok {
@@ -81,14 +89,28 @@ func (s *splitter) next() (p Object, ok bool, err error) {
 			}
 			return Object{}, false, nil
 		}
-		if err := s.fill(); err != nil {
-			return Object{}, false, err
+		s.fill()
+	}
+}
+
+// skipMark skips the byte order mark at the beginning.
+func (s *splitter) skipMark() {
+	mark := []byte("\ufeff")
+	for !s.begun {
+		if len(s.buf) < len(mark) && !s.eof && s.err == nil {
+			s.fill()
+			continue
+		}
+		s.begun = true
+		if bytes.HasPrefix(s.buf, mark) {
+			s.at = len(mark)
 		}
 	}
 }
 
-// fill reads more, forgetting what was cut.
-func (s *splitter) fill() error {
+// fill reads more, forgetting what was cut. An error is kept until what came
+// before it was looked at.
+func (s *splitter) fill() {
 	from := s.at
 	if s.start >= 0 {
 		from = s.start
@@ -103,7 +125,7 @@ func (s *splitter) fill() error {
 	if errors.Is(err, io.EOF) {
 		s.eof, err = true, nil
 	}
-	return err
+	s.err = err
 }
 
 // step looks at one byte. ok is true when it ended an object.
@@ -142,7 +164,7 @@ func (s *splitter) step(c byte) (p Object, ok bool) {
 // begin looks at a byte between objects.
 func (s *splitter) begin(c byte) {
 	switch c {
-	case ' ', '\t', '\r', '\n', '[', ']', ',', 0xef, 0xbb, 0xbf: // the last three are a byte order mark
+	case ' ', '\t', '\r', '\n', '[', ']', ',':
 		return
 	}
 	s.start, s.first, s.object = s.at, s.line, c == '{'

@@ -71,7 +71,8 @@ type wrapped struct {
 
 	Kinesis *wrapped `json:"kinesis"`               // of a Lambda's event
 	Stream  *wrapped `json:"kinesisRecordMetadata"` // of a Firehose event
-	Kafka   *wrapped `json:"mskRecordMetadata"`
+	MSK     *wrapped `json:"mskRecordMetadata"`
+	Kafka   *wrapped `json:"kafkaRecordMetadata"` // the name that the Java classes have for it
 }
 
 // text is a string, or the digits of a number: AWS has sent both.
@@ -115,7 +116,7 @@ func unwrapList(p Object, name string) []Record {
 func (w *wrapped) record() Record {
 	r := Record{ID: string(w.RecordID)}
 	in := w
-	for _, inner := range []*wrapped{w.Kinesis, w.Stream, w.Kafka} {
+	for _, inner := range []*wrapped{w.Kinesis, w.Stream, w.MSK, w.Kafka} {
 		if inner != nil {
 			in = inner
 		}

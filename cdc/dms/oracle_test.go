@@ -188,10 +188,10 @@ func instantOf(v any) time.Time {
 		zone = m[7] + ":00"
 	}
 	t, err := time.Parse(time.RFC3339, m[1]+"T"+m[2]+m[3]+zone)
-	if err != nil {
+	if t = t.UTC(); err != nil || t.Year() < 1 || t.Year() > 9999 {
 		return time.Time{}
 	}
-	return t.UTC().Truncate(time.Microsecond)
+	return t.Truncate(time.Microsecond)
 }
 
 // imageOf brings a decoded change into the form of the oracle.

@@ -48,8 +48,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// kindOf is the position kind that the pipeline file of a source would name,
-// empty for SQL Server, whose position has no kind.
+// kindOf is the position kind that the pipeline file of a source would name.
 func kindOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "mysql"):
@@ -57,7 +56,7 @@ func kindOf(name string) string {
 	case strings.HasPrefix(name, "oracle"):
 		return "column:CHANGE_SEQ"
 	case strings.HasPrefix(name, "sqlserver"):
-		return ""
+		return "sqlserver"
 	}
 	return "postgres"
 }

@@ -9,10 +9,16 @@ type day struct {
 	unix int64 // its midnight
 }
 
+// The years that have four digits, in seconds since 1970.
+const (
+	firstSecond = -62135596800 // 0001-01-01T00:00:00Z
+	lastSecond  = 253402300799 // 9999-12-31T23:59:59Z
+)
+
 // parse reads YYYY-MM-DDThh:mm:ss with 0 to 9 fraction digits and Z or an
 // offset (+hh:mm, +hhmm, +hh), in UTC and cut to microseconds. A space may
-// stand for the T. Anything else, a leap second and a day that its month does
-// not have included, yields the zero time.
+// stand for the T. Anything else, a leap second, a day that its month does not
+// have and a year that is not 1 to 9999 in UTC included, yields the zero time.
 func (d *day) parse(b []byte) time.Time {
 	const seconds = len("2006-01-02T15:04:05")
 	if len(b) <= seconds || b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
@@ -26,7 +32,11 @@ func (d *day) parse(b []byte) time.Time {
 	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || hour > 23 || minute > 59 || second > 59 || !d.date(b) {
 		return time.Time{}
 	}
-	return time.Unix(d.unix+int64(hour*3600+minute*60+second)-offset, int64(micros)*1000).UTC()
+	at := d.unix + int64(hour*3600+minute*60+second) - offset
+	if at < firstSecond || at > lastSecond {
+		return time.Time{}
+	}
+	return time.Unix(at, int64(micros)*1000).UTC()
 }
 
 // date reads the date that b begins with.

@@ -25,8 +25,14 @@ type chain struct {
 	compared                    int64 // links between transactions of which both positions were read
 	secondBack, firstBack       int64 // of them, links along which that number of the position falls
 	secondSteady, firstSteady   int64 // links inside a transaction along which only the other number moves
+	ordered, fell               int64 // links between transactions with positions of another kind; of them, those along which it falls
+	columns                     map[string]*columnOrder
 	commitBack, commitsCompared int64
 }
+
+// A columnOrder is what the chain showed of a position that is a column of its
+// table, which need not number the changes of other tables.
+type columnOrder struct{ compared, fell int64 }
 
 // A link names a change.
 type link struct{ transaction, record uint64 }
@@ -38,23 +44,27 @@ type node struct {
 	hasPrev        bool
 	first, second  uint64 // the numbers of a PostgreSQL stream position
 	hasPosition    bool
+	at             place // of the table's declared or guessed kind
+	kind           cdc.PositionKind
+	table          string
 	built, commit  time.Time
 	shard, idOfRec string
 }
 
 func newChain(limit int) chain {
-	return chain{limit: limit, tails: make(map[link]node), awaited: make(map[link][]node)}
+	return chain{limit: limit, tails: make(map[link]node), awaited: make(map[link][]node), columns: make(map[string]*columnOrder)}
 }
 
 // add takes in a change that is no duplicate and not of the task's own tables,
-// which have a chain of their own.
-func (ch *chain) add(r *capture.Record, c *cdc.Change) {
+// which have a chain of their own. at is its position, of the given kind.
+func (ch *chain) add(r *capture.Record, c *cdc.Change, t *table, at place, kind cdc.PositionKind) {
 	if !c.HasTransactionID || !c.HasRecordID {
 		return
 	}
 	n := node{
 		link: link{c.TransactionID, c.TransactionRecordID}, prev: link{c.PrevTransactionID, c.PrevRecordID}, hasPrev: c.HasPrev,
 		built: c.BuiltAt, commit: c.CommittedAt, shard: r.Origin.Shard, idOfRec: strings.Clone(r.ID),
+		at: at, kind: kind, table: t.name,
 	}
 	if body, err := (cdc.PositionKind{Source: cdc.SourcePostgres}).BodyOf(c); err == nil {
 		n.first, n.second, n.hasPosition = body.Lo, body.Hi, true
@@ -113,6 +123,7 @@ func (ch *chain) join(a, b node) {
 			ch.commitBack++
 		}
 	}
+	ch.compare(a, b)
 	if !a.hasPosition || !b.hasPosition {
 		return
 	}
@@ -134,18 +145,59 @@ func (ch *chain) join(a, b node) {
 	}
 }
 
+// compare compares positions of one kind between transactions. The two numbers
+// of PostgreSQL's are compared one by one, see reading. Inside a transaction
+// the record number orders.
+func (ch *chain) compare(a, b node) {
+	if !a.at.ok || !b.at.ok || a.transaction == b.transaction || a.kind != b.kind || a.kind.Source == cdc.SourcePostgres {
+		return
+	}
+	falls := b.at.body.Compare(a.at.body) < 0
+	if a.kind.Source != cdc.SourceColumn {
+		ch.ordered++
+		if falls {
+			ch.fell++
+		}
+		return
+	}
+	if a.table != b.table {
+		return
+	}
+	order := ch.columns[a.table]
+	if order == nil {
+		order = &columnOrder{}
+		ch.columns[a.table] = order
+	}
+	order.compared++
+	if falls {
+		order.fell++
+	}
+}
+
 // gaps returns the changes whose predecessor never came. That of the change
-// that was built first of all precedes the capture and is none.
-func (ch *chain) gaps() []node {
-	var out []node
+// that was built first of all precedes the capture and is none. Where a change
+// is missing in the middle, what came before it was built earlier and is left
+// without a successor: a head that no such open end precedes begins a chain of
+// its own, such as that of another task.
+func (ch *chain) gaps() (missing, heads []node) {
+	var earliest time.Time // of the open ends
+	for _, n := range ch.tails {
+		if earliest.IsZero() || n.built.Before(earliest) {
+			earliest = n.built
+		}
+	}
 	for _, waiting := range ch.awaited {
 		for _, n := range waiting {
-			if n.link != ch.first.link {
-				out = append(out, n)
+			switch {
+			case n.link == ch.first.link:
+			case earliest.Before(n.built) || n.built.IsZero():
+				missing = append(missing, n)
+			default:
+				heads = append(heads, n)
 			}
 		}
 	}
-	return out
+	return missing, heads
 }
 
 // reading says which of the two numbers of a PostgreSQL stream position is

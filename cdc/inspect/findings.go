@@ -47,6 +47,8 @@ func (i *Inspector) findings(r *Report) []Finding {
 }
 
 func (i *Inspector) streamFindings(f *finder, r *Report) {
+	f.add(Problem, "file_ends_early", int64(len(i.cut)), "the file ends too early: what follows is not known, and the report is of what was read",
+		"records are missing from the report", "copy or capture the file again", i.cut...)
 	reasons := slices.Sorted(maps.Keys(i.invalid))
 	for n, reason := range reasons {
 		reasons[n] = fmt.Sprintf("%s (%d)", reason, i.invalid[reason])
@@ -77,17 +79,13 @@ func (i *Inspector) streamFindings(f *finder, r *Report) {
 
 func (i *Inspector) chainFindings(f *finder, r *Report) {
 	ch := &i.chain
-	gaps := ch.gaps()
-	slices.SortFunc(gaps, func(a, b node) int {
-		return cmp.Or(a.built.Compare(b.built), cmp.Compare(a.transaction, b.transaction), cmp.Compare(a.record, b.record))
-	})
-	var examples []string
-	for _, n := range gaps[:min(len(gaps), maxExamples)] {
-		examples = append(examples, fmt.Sprintf("record %s follows transaction %d record %d, which is not there", n.idOfRec, n.prev.transaction, n.prev.record))
-	}
+	gaps, heads := ch.gaps()
 	f.add(Problem, "chain_gap", int64(len(gaps)), fmt.Sprintf("%d changes follow a change that is not in the capture", len(gaps)),
 		"changes are missing: lost, expired, or on a shard that was not captured",
-		"see that every shard was captured from the same moment on; if so, compare the tables with the source and load what differs again", examples...)
+		"see that every shard was captured from the same moment on; if so, compare the tables with the source and load what differs again", chainExamples(gaps)...)
+	f.add(Warning, "chain_head", int64(len(heads)), fmt.Sprintf("%d changes follow a change that is not in the capture, but no chain that ended before them", len(heads)),
+		"another task writes to this stream and was captured from its middle; if only one does, changes are missing",
+		"give each task a stream of its own; if only one writes here, see that every shard was captured from the same moment on", chainExamples(heads)...)
 	f.add(Warning, "chain_fork", ch.forks, fmt.Sprintf("%d changes name a predecessor that another change names too", ch.forks),
 		"the task went on from an older point, or two tasks write to this stream: changes may come twice", "give each task a stream of its own")
 	f.add(Note, "task_restarted", ch.starts-1, fmt.Sprintf("%d changes have no predecessor", ch.starts),
@@ -95,18 +93,48 @@ func (i *Inspector) chainFindings(f *finder, r *Report) {
 	if ch.full {
 		f.add(Warning, "chain_not_followed", 1, "the chain has more open ends than were kept", "gaps are not all counted", "inspect fewer shards' delay at once, or give more memory")
 	}
+	i.positionFindings(f, r)
+	f.add(Note, "commit_time_falls", ch.commitBack, fmt.Sprintf("the commit time falls along %d of %d links between transactions", ch.commitBack, ch.commitsCompared),
+		"times do not order changes", "order by position, never by time")
+}
+
+// chainExamples names the first of the changes whose predecessor is missing.
+func chainExamples(gaps []node) []string {
+	slices.SortFunc(gaps, func(a, b node) int {
+		return cmp.Or(a.built.Compare(b.built), cmp.Compare(a.transaction, b.transaction), cmp.Compare(a.record, b.record))
+	})
+	var out []string
+	for _, n := range gaps[:min(len(gaps), maxExamples)] {
+		out = append(out, fmt.Sprintf("record %s follows transaction %d record %d, which is not there", n.idOfRec, n.prev.transaction, n.prev.record))
+	}
+	return out
+}
+
+// positionFindings are about positions along the chain.
+func (i *Inspector) positionFindings(f *finder, r *Report) {
+	const consequence, fix = "positions are not the order of commits: an older change can win",
+		"if the source was restored or failed over, add an entry to epochs:; otherwise order by a column ($AR_H_CHANGE_SEQ)"
+	ch := &i.chain
+	f.add(Problem, "position_regressed", ch.fell, fmt.Sprintf("along the chain the position falls along %d of %d links between transactions", ch.fell, ch.ordered), consequence, fix)
+	for _, name := range slices.Sorted(maps.Keys(ch.columns)) {
+		order := ch.columns[name]
+		f.table = name
+		f.add(Warning, "position_regressed", order.fell,
+			fmt.Sprintf("along the chain the position's column falls along %d of %d links between transactions", order.fell, order.compared),
+			"an older change can win, unless the column numbers the changes of each row by itself",
+			"if the source was restored or failed over, add an entry to epochs:; order_inverted says whether it falls within a row")
+	}
+	f.table = ""
 	switch r.Chain.CommitNumber {
 	case ReadingNeither:
 		f.add(Problem, "position_regressed", min(ch.secondBack, ch.firstBack),
 			fmt.Sprintf("along the chain the second number of the position falls %d times and the first %d times, of %d", ch.secondBack, ch.firstBack, ch.compared),
-			"positions are not the order of commits: an older change can win", "if the source was restored or failed over, add an entry to epochs:; otherwise order by a column ($AR_H_CHANGE_SEQ)")
+			consequence, fix)
 	case ReadingFirst:
 		f.add(Note, "commit_number", ch.compared, "the first number of the position follows the order of commits, the second does not",
 			"none for rows: both numbers rise together between changes of one row", "nothing to do")
 	case ReadingSecond, ReadingBoth, ReadingNone:
 	}
-	f.add(Note, "commit_time_falls", ch.commitBack, fmt.Sprintf("the commit time falls along %d of %d links between transactions", ch.commitBack, ch.commitsCompared),
-		"times do not order changes", "order by position, never by time")
 }
 
 func (t *table) orderFindings(f *finder) {

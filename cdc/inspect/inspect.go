@@ -66,6 +66,7 @@ type Inspector struct {
 	scratch []byte
 
 	records, bytes int64
+	cut            []string         // files that ended too early
 	invalid        map[string]int64 // by reason
 	invalidIDs     []string
 	disorder       int64 // sequence numbers that ran backwards in a shard
@@ -117,13 +118,17 @@ func (i *Inspector) Add(r *capture.Record) {
 		t.duplicates++
 		return
 	}
-	position := t.position(c)
+	position, kind := t.position(c)
 	t.see(c)
 	if !t.internal {
-		i.chain.add(r, c)
+		i.chain.add(r, c, t, position, kind)
 		i.followKey(r, c, t, position)
 	}
 }
+
+// EndsEarly notes that the named file could be read up to here only, and that
+// what follows in it is not known.
+func (i *Inspector) EndsEarly(name string) { i.cut = append(i.cut, name) }
 
 // decode fills i.change and returns why it could not.
 func (i *Inspector) decode(r *capture.Record) string {

@@ -117,8 +117,11 @@ type ChainReport struct {
 	Links        int64   `json:"links"`
 	Starts       int64   `json:"starts"` // changes without a predecessor: starts of the task
 	Gaps         int64   `json:"gaps"`   // changes whose predecessor is not in the capture
+	Heads        int64   `json:"heads"`  // the same, of chains that no other one can have led to
 	Forks        int64   `json:"forks"`  // predecessors that several changes name
 	Compared     int64   `json:"links_between_transactions"`
+	Ordered      int64   `json:"links_of_other_positions"` // between transactions, with one number, such as MySQL's
+	OrderedFalls int64   `json:"other_position_falls"`
 	SecondFalls  int64   `json:"second_number_falls"`
 	FirstFalls   int64   `json:"first_number_falls"`
 	CommitFalls  int64   `json:"commit_time_falls"`
@@ -152,8 +155,10 @@ func (i *Inspector) Report() *Report {
 		r.Tables = append(r.Tables, i.tableReport(i.tables[name]))
 	}
 	ch := &i.chain
+	missing, heads := ch.gaps()
 	r.Chain = ChainReport{
-		Changes: ch.records, Links: ch.links, Starts: ch.starts, Gaps: int64(len(ch.gaps())), Forks: ch.forks, Compared: ch.compared,
+		Changes: ch.records, Links: ch.links, Starts: ch.starts, Gaps: int64(len(missing)), Heads: int64(len(heads)), Forks: ch.forks,
+		Compared: ch.compared, Ordered: ch.ordered, OrderedFalls: ch.fell,
 		SecondFalls: ch.secondBack, FirstFalls: ch.firstBack, CommitFalls: ch.commitBack, CommitNumber: ch.reading(),
 	}
 	r.Findings = i.findings(r)

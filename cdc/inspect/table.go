@@ -138,11 +138,11 @@ func (p place) before(q place) bool {
 
 // position reads a change's position: of the declared kind, else of the kind
 // that the record shows.
-func (t *table) position(c *cdc.Change) place {
-	if c.Operation == cdc.Load {
-		return place{}
-	}
+func (t *table) position(c *cdc.Change) (place, cdc.PositionKind) {
 	kind := t.kind
+	if c.Operation == cdc.Load {
+		return place{}, kind
+	}
 	if kind.Source == 0 {
 		kind = guess(c)
 		if kind.Source != cdc.SourceNone {
@@ -152,10 +152,10 @@ func (t *table) position(c *cdc.Change) place {
 	body, err := kind.BodyOf(c)
 	p := place{body: body, record: c.TransactionRecordID}
 	p.ok = err == nil && kind.Source != cdc.SourceNone && (c.HasRecordID || kind.Source == cdc.SourceColumn)
-	if !p.ok {
+	if !p.ok && t.kind.Source != cdc.SourceNone { // a table that is declared to have none misses nothing
 		t.noPosition++
 	}
-	return p
+	return p, kind
 }
 
 // guess tells the position kind of a change: PostgreSQL's stream position has

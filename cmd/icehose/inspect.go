@@ -27,7 +27,8 @@ partition keys of loads and changes; order, duplicates, gaps; which settings the
 endpoint must have had; and findings, each with its consequence and a fix. No
 row value is printed.
 
-Exit status: 0 no problem found, 1 problems, 2 it could not be done.
+Exit status: 0 no problem found, 1 problems, 2 it could not be done, or a
+compressed file ends too early: then the report is of what could be read.
 
 Examples:
   icehose inspect events.ndjson.zst
@@ -50,13 +51,20 @@ func (cmd *inspectCmd) Run(ctx context.Context, env *environment, global *cli) e
 	}
 	in := inspect.New(options)
 	reading := newStage(env.stderr, "inspect", "records", -1)
-	err := readCaptures(ctx, env, cmd.Files, cmd.Format, func(r capture.Record) error {
-		in.Add(&r)
-		reading.add(1)
-		return nil
-	})
-	if err != nil {
-		return err
+	var early error
+	for _, name := range cmd.Files {
+		err := readCapture(ctx, env, name, cmd.Format, func(r capture.Record) error {
+			in.Add(&r)
+			reading.add(1)
+			return nil
+		})
+		switch {
+		case endsEarly(err):
+			in.EndsEarly(name)
+			early = errors.Join(early, err)
+		case err != nil:
+			return err
+		}
 	}
 	reading.done()
 	report := in.Report()
@@ -67,7 +75,12 @@ func (cmd *inspectCmd) Run(ctx context.Context, env *environment, global *cli) e
 	if err := write(env.stdout); err != nil {
 		return err
 	}
-	if report.Problems() {
+	switch {
+	case early != nil && global.JSON:
+		return exitError(exitTrouble) // the report has a finding of it
+	case early != nil:
+		return early
+	case report.Problems():
 		return exitError(exitDifferent)
 	}
 	return nil

@@ -22,7 +22,8 @@ import (
 type redriveCmd struct {
 	Sources  []string      `arg:"" name:"source" help:"Error objects: files, directories, or s3://bucket/prefix."`
 	Pipeline string        `help:"The pipeline file. Without it failures are only grouped by error code." placeholder:"FILE"`
-	Mode     catalog.Mode  `default:"" enum:",mirror,changelog" help:"The mode of the delivery stream whose failures these are, if it has one of its own." placeholder:"MODE"`
+	Delivery deliveryFlags `embed:""`
+	Mirrors  []string      `help:"Tables (schema.table of the source, or all) that some other delivery stream of the same Kinesis stream delivers as mirrors, whatever the pipeline file and --mode say. It would get what is sent." placeholder:"TABLE"`
 	Keys     string        `help:"Write the keys of mirrors' rows to this file, for icehose reconcile --keys." placeholder:"FILE"`
 	AsRows   string        `help:"Write rows of changelogs that Iceberg refused to this file, as icehose transform prints them." placeholder:"FILE"`
 	Send     bool          `help:"Send originals of changelogs to the stream. Without it nothing is sent."`
@@ -42,7 +43,10 @@ would overwrite a newer row: its keys go to --keys. Rows that Iceberg refused ar
 records of the source: they go to --as-rows or --keys.
 
 Sending goes on where it was cut off (--progress). Every reader of the stream gets
-the records once more. Credentials and region are those of the AWS SDK.
+the records once more: where another delivery stream reads it with a mode of its own
+(ICEHOSE_MODE=mirror), name its tables with --mirrors, since nothing here tells.
+--mode, --database and --suffix are those of the delivery stream whose failures these
+are. Credentials and region are those of the AWS SDK.
 
 Exit status: 0 nothing is left to do, 1 something is, 2 it could not be done.
 
@@ -63,15 +67,19 @@ func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) e
 	}
 	var p *catalog.Pipeline
 	var t *transform.Transformer
+	var mirrors []string
 	if cmd.Pipeline != "" {
 		if p, err = catalog.Load(cmd.Pipeline); err != nil {
 			return err
 		}
-		if t, err = transform.New(p, transform.Options{Mode: cmd.Mode}); err != nil {
+		if t, err = transform.New(p, cmd.Delivery.options()); err != nil {
+			return err
+		}
+		if mirrors, err = cmd.mirrors(p); err != nil {
 			return err
 		}
 	}
-	plan, err := cmd.plan(ctx, files, redrive.NewPlanner(p, t), newStage(env.stderr, "read", "failures", -1))
+	plan, err := cmd.plan(ctx, files, redrive.NewPlanner(p, t, mirrors...), newStage(env.stderr, "read", "failures", -1))
 	if err != nil {
 		return err
 	}
@@ -83,7 +91,7 @@ func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) e
 		return err
 	}
 	if cmd.Send {
-		if err := cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t), plan); err != nil {
+		if err := cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t, mirrors...), plan); err != nil {
 			return err
 		}
 	}
@@ -98,12 +106,31 @@ func (cmd *redriveCmd) check() error {
 		return errors.New("--send: give the name of the source stream with --stream")
 	case cmd.Send && cmd.Pipeline == "":
 		return errors.New("--send: give --pipeline, which says what tables are mirrors and takes nothing late")
+	case len(cmd.Mirrors) > 0 && cmd.Pipeline == "":
+		return errors.New("--mirrors: give --pipeline, which describes the tables")
 	case (cmd.Keys != "" || cmd.AsRows != "") && cmd.Pipeline == "":
 		return errors.New("--keys and --as-rows: give --pipeline, which says what the keys are")
 	case cmd.Progress == "":
 		cmd.Progress = "redrive-" + cmd.Stream + ".progress"
 	}
 	return nil
+}
+
+// mirrors returns the tables of --mirrors.
+func (cmd *redriveCmd) mirrors(p *catalog.Pipeline) ([]string, error) {
+	var all []string
+	for _, t := range p.Tables {
+		all = append(all, t.Source)
+	}
+	if slices.Equal(cmd.Mirrors, []string{"all"}) {
+		return all, nil
+	}
+	for _, name := range cmd.Mirrors {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("--mirrors: the pipeline file has no table %s", name)
+		}
+	}
+	return cmd.Mirrors, nil
 }
 
 // A redriveGroup is what failures have in common.

@@ -23,13 +23,25 @@ type transformCmd struct {
 	Files    []string       `arg:"" optional:"" name:"file" help:"Captured records, plain, .gz or .zst; - or none is standard input."`
 	Pipeline string         `required:"" help:"The pipeline file." placeholder:"FILE"`
 	Format   capture.Format `default:"auto" enum:"auto,dms,kinesis,get-records,firehose" help:"What the records were captured as: ${enum}."`
-	Mode     catalog.Mode   `default:"" enum:",mirror,changelog" help:"Deliver every table as mirror or changelog, as a delivery stream with a mode of its own does." placeholder:"MODE"`
+	Delivery deliveryFlags  `embed:""`
 	Batch    int            `default:"1" help:"Records transformed together. In a batch an older change of a mirror's key gives way to a newer one; the records of one Firehose event are always one batch." placeholder:"N"`
 	All      bool           `help:"Print a line for every record, with its outcome, instead of rows only."`
 	Explain  bool           `help:"Explain one record: chosen by --record or --id, else the first one."`
 	Record   int            `help:"The record to explain, counted from 1." placeholder:"N"`
 	ID       string         `name:"id" help:"The record to explain, by record id or sequence number." placeholder:"ID"`
 	NoValues bool           `help:"Explain without values of the record."`
+}
+
+// deliveryFlags say what the delivery stream does that is not in the pipeline
+// file: the settings of its Lambda.
+type deliveryFlags struct {
+	Mode     catalog.Mode `default:"" enum:",mirror,changelog" help:"Deliver every table as mirror or changelog, as a delivery stream with ICEHOSE_MODE does." placeholder:"MODE"`
+	Database string       `help:"Deliver every table to this database, as ICEHOSE_DATABASE does." placeholder:"NAME"`
+	Suffix   string       `help:"Append this to the name of every table, as ICEHOSE_SUFFIX does." placeholder:"TEXT"`
+}
+
+func (d *deliveryFlags) options() transform.Options {
+	return transform.Options{Mode: d.Mode, Database: d.Database, Suffix: d.Suffix}
 }
 
 // Help implements kong.HelpProvider.
@@ -55,7 +67,7 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 	if err != nil {
 		return err
 	}
-	if cmd.Explain || cmd.Record > 0 || cmd.ID != "" {
+	if cmd.Explain || cmd.Record != 0 || cmd.ID != "" {
 		return cmd.explain(ctx, env, global, t)
 	}
 	if cmd.Batch < 1 {
@@ -64,8 +76,26 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 	run := &transformRun{
 		transformer: t, all: cmd.All, out: bufio.NewWriterSize(env.stdout, 1<<16), errs: env.stderr, counts: make(map[transformEnd]int64),
 	}
+	for _, name := range inputsOf(cmd.Files) {
+		if err = cmd.file(ctx, env, name, run); err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, run.out.Flush())
+	if err == nil || endsEarly(err) {
+		err = errors.Join(err, run.summary(env.stderr, global.JSON))
+	}
+	if err == nil && run.failed > 0 {
+		return exitError(exitDifferent)
+	}
+	return err
+}
+
+// file transforms one file. Events are counted anew in each, and no batch goes
+// beyond it.
+func (cmd *transformCmd) file(ctx context.Context, env *environment, name string, run *transformRun) error {
 	event := 0
-	err = readCaptures(ctx, env, cmd.Files, cmd.Format, func(r capture.Record) error {
+	err := readCapture(ctx, env, name, cmd.Format, func(r capture.Record) error {
 		if r.Event != event || r.Event == 0 && len(run.batch) == cmd.Batch {
 			if err := run.flush(); err != nil {
 				return err
@@ -75,10 +105,7 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 		run.batch = append(run.batch, transformRecord(r))
 		return nil
 	})
-	if err := errors.Join(err, run.flush(), run.out.Flush()); err != nil {
-		return err
-	}
-	return run.summary(env.stderr, global.JSON)
+	return errors.Join(err, run.flush())
 }
 
 func (cmd *transformCmd) load() (*transform.Transformer, error) {
@@ -86,23 +113,40 @@ func (cmd *transformCmd) load() (*transform.Transformer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return transform.New(p, transform.Options{Mode: cmd.Mode})
+	return transform.New(p, cmd.Delivery.options())
 }
 
 // readCaptures hands every record of the files to each, in order.
 func readCaptures(ctx context.Context, env *environment, files []string, f capture.Format, each func(capture.Record) error) error {
-	if len(files) == 0 {
-		files = []string{"-"}
-	}
-	for _, name := range files {
+	for _, name := range inputsOf(files) {
 		if err := readCapture(ctx, env, name, f, each); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
 	}
 	return nil
 }
 
+// inputsOf returns the files, or standard input when there are none.
+func inputsOf(files []string) []string {
+	if len(files) == 0 {
+		return []string{"-"}
+	}
+	return files
+}
+
+// endsEarly reports whether a compressed file was cut off: what was read of it
+// is good.
+func endsEarly(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+
+// readCapture hands every record of one file to each. Errors name the file.
 func readCapture(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Record) error) error {
+	if err := readRecords(ctx, env, name, f, each); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func readRecords(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Record) error) error {
 	in := env.stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -159,6 +203,7 @@ type transformRun struct {
 	errs        io.Writer
 	batch       []transform.Record
 	records     int64 // before the batch
+	failed      int64
 	counts      map[transformEnd]int64
 	line        []byte
 }
@@ -199,6 +244,9 @@ func (r *transformRun) flush() error {
 	for i := range results {
 		r.records++
 		result := &results[i]
+		if result.Outcome == transform.ProcessingFailed {
+			r.failed++
+		}
 		r.counts[transformEnd{result.Table, result.Outcome, result.Reason}]++
 		if err := r.print(result); err != nil {
 			return fmt.Errorf("print results: %w", err)
@@ -254,7 +302,7 @@ type transformCount struct {
 	Table   string            `json:"source_table,omitempty"`
 }
 
-// summary prints how many records had which end, and returns the exit status.
+// summary prints how many records had which end.
 func (r *transformRun) summary(w io.Writer, asJSON bool) error {
 	var lines []transformCount
 	totals := make(map[transform.Outcome]int64)
@@ -270,7 +318,7 @@ func (r *transformRun) summary(w io.Writer, asJSON bool) error {
 		var err error
 		text, err = json.Marshal(map[string]any{
 			"records": r.records, "delivered": totals[transform.Ok], "dropped": totals[transform.Dropped],
-			"failed": totals[transform.ProcessingFailed], "counts": append([]transformCount{}, lines...),
+			"failed": r.failed, "counts": append([]transformCount{}, lines...),
 		})
 		if err != nil {
 			return fmt.Errorf("print summary: %w", err)
@@ -281,13 +329,10 @@ func (r *transformRun) summary(w io.Writer, asJSON bool) error {
 			text = fmt.Appendf(text, "%12s  %-16s  %-18s  %s\n", thousands(l.Records), l.Outcome, cmp.Or(string(l.Reason), "-"), cmp.Or(l.Table, "-"))
 		}
 		text = fmt.Appendf(text, "%s records: %s delivered, %s dropped, %s failed\n", thousands(r.records), thousands(totals[transform.Ok]),
-			thousands(totals[transform.Dropped]), thousands(totals[transform.ProcessingFailed]))
+			thousands(totals[transform.Dropped]), thousands(r.failed))
 	}
 	if _, err := w.Write(text); err != nil {
 		return fmt.Errorf("print summary: %w", err)
-	}
-	if totals[transform.ProcessingFailed] > 0 {
-		return exitError(exitDifferent)
 	}
 	return nil
 }

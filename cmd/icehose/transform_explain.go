@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"icehose/catalog"
 	"icehose/cdc"
@@ -24,8 +20,11 @@ var errFound = errors.New("found")
 // explain finds one record and tells its story.
 func (cmd *transformCmd) explain(ctx context.Context, env *environment, global *cli, t *transform.Transformer) error {
 	want := cmd.Record
-	if want < 0 {
+	switch {
+	case want < 0:
 		return errors.New("--record: want 1 or more")
+	case want > 0 && cmd.ID != "":
+		return errors.New("--record and --id: give one of them")
 	}
 	if want == 0 && cmd.ID == "" {
 		want = 1
@@ -80,6 +79,9 @@ type story struct {
 	Routed       string            `json:"routed,omitempty"`
 	Position     *storyPosition    `json:"position,omitempty"`
 	Columns      []storyColumn     `json:"columns,omitempty"`
+	KeyChanged   bool              `json:"key_changed,omitempty"`
+	OldKey       string            `json:"old_key,omitempty"` // the row's cdc_old_key
+	Absent       string            `json:"absent,omitempty"`  // the row's cdc_absent
 	Ignored      []string          `json:"ignored_fields,omitempty"`
 	Outcome      transform.Outcome `json:"outcome"`
 	Reason       transform.Reason  `json:"reason,omitempty"`
@@ -135,10 +137,11 @@ func newStory(t *transform.Transformer, r capture.Record, number int, values boo
 	s := &story{
 		Record: number, ID: r.ID, Line: r.Line, Bytes: len(r.Data), Shard: r.Origin.Shard, Sequence: r.Origin.Sequence, Rule: e.Rule,
 		Outcome: e.Result.Outcome, Reason: e.Result.Reason, Column: e.Result.Column, OldKeyLeft: e.Result.OldKeyLeft, Drift: lineOfDrift(e.Result.Drift),
-		Ignored: e.Ignored, Hint: hint(e.Result.Reason),
+		KeyChanged: e.OldKey != "", Absent: e.Absent, Ignored: e.Ignored, Hint: hint(e.Result.Reason),
 	}
 	if values {
 		s.PartitionKey = r.PartitionKey
+		s.OldKey = shownKey(&e)
 	}
 	switch {
 	case e.Decode != nil:
@@ -176,6 +179,16 @@ func newStory(t *transform.Transformer, r capture.Record, number int, values boo
 		s.Columns = append(s.Columns, line)
 	}
 	return s
+}
+
+// shownKey is the former key, unless a mask keeps a column of it from being shown.
+func shownKey(e *transform.Explanation) string {
+	for _, c := range e.Columns {
+		if c.Column.Mask != "" && e.Table.IsKey(c.Column.Name) {
+			return ""
+		}
+	}
+	return e.OldKey
 }
 
 func textOf(raw []byte) *string {
@@ -239,136 +252,4 @@ func targetOrigin(t *catalog.Table) string {
 		return fmt.Sprintf("routes[%d]", route)
 	}
 	return "the source's name"
-}
-
-func (s *story) writeText(w io.Writer) error {
-	var b strings.Builder
-	line := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "%-10s %s\n", label, fmt.Sprintf(format, args...))
-	}
-	line("record", "%d, id %s, line %d, %s bytes", s.Record, s.ID, s.Line, thousands(int64(s.Bytes)))
-	if s.Shard != "" {
-		line("stream", "%s, sequence %s%s", s.Shard, s.Sequence, prefixed(", partition key ", s.PartitionKey))
-	}
-	if s.DecodeError != "" {
-		line("decoded", "not: %s", s.DecodeError)
-	}
-	if c := s.Change; c != nil {
-		c.write(line)
-	}
-	if s.Routed != "" {
-		line("routed", "%s", s.Routed)
-	}
-	if p := s.Position; p != nil {
-		line("position", "epoch %s, body %s, rank %s", p.Epoch, p.Body, p.Rank)
-		line("", "tie %s", p.Tie)
-	} else if s.Rule == transform.RuleTable {
-		line("position", "none of the table's declared kind")
-	}
-	if err := s.writeColumns(&b); err != nil {
-		return err
-	}
-	if len(s.Ignored) > 0 {
-		line("ignored", "%s (no column of the pipeline file)", strings.Join(s.Ignored, ", "))
-	}
-	switch s.Outcome {
-	case transform.Ok:
-		line("result", "%s: %s into %s.%s", s.Outcome, s.Operation, s.Database, s.Table)
-	case transform.Dropped, transform.ProcessingFailed:
-		line("result", "%s: %s%s", s.Outcome, s.Reason, prefixed(", column ", s.Column))
-	}
-	if s.OldKeyLeft {
-		line("", "the row of the old key stays in the mirror until it is reconciled")
-	}
-	if d := s.Drift; d != nil {
-		line("drift", "%s; unknown columns: %s; missing columns: %s", d.Statement, listed(d.Unknown), listed(d.Missing))
-	}
-	if s.Hint != "" {
-		line("what to do", "%s", s.Hint)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
-}
-
-func (c *storyChange) write(line func(label, format string, args ...any)) {
-	line("decoded", "%s%s of %s, %d columns%s", c.Operation, prefixed(" ", c.Control), c.Table, c.Columns, prefixed(", partitioned by ", c.KeyType))
-	if c.BeforeColumns != nil {
-		line("", "before-image of %d columns", *c.BeforeColumns)
-	}
-	if c.BuiltAt != nil {
-		line("", "built %s", c.BuiltAt.Format(time.RFC3339Nano))
-	}
-	if c.CommittedAt != nil {
-		line("", "committed %s", c.CommittedAt.Format(time.RFC3339Nano))
-	}
-	if c.Transaction != nil && c.Record != nil {
-		line("", "transaction %d, record %d", *c.Transaction, *c.Record)
-	} else if c.Transaction != nil {
-		line("", "transaction %d, without a record number", *c.Transaction)
-	}
-	if len(c.Prev) == 2 {
-		line("", "after transaction %d, record %d", c.Prev[0], c.Prev[1])
-	}
-	if c.StreamPosition != "" {
-		line("", "stream-position %s", c.StreamPosition)
-	}
-}
-
-// longValue is how many characters of a value fit a table that people read.
-const longValue = 48
-
-func (s *story) writeColumns(b *strings.Builder) error {
-	if len(s.Columns) == 0 {
-		return nil
-	}
-	b.WriteByte('\n')
-	var cells strings.Builder
-	cells.WriteString("  column\ttype\tfrom field\tkind\thandling\tvalue\tin the row\n")
-	for _, c := range s.Columns {
-		name := c.Column
-		if c.Key {
-			name += " (key)"
-		}
-		handling := string(c.Handling)
-		if c.Reason != "" {
-			handling += ": " + string(c.Reason)
-		}
-		fmt.Fprintf(&cells, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, c.Type, cmp.Or(c.Field, "-"), c.Kind, handling, short(c.Value), short(c.Row))
-	}
-	if err := align(b, cells.String()); err != nil {
-		return err
-	}
-	b.WriteByte('\n')
-	return nil
-}
-
-// align writes lines of cells between tabs in columns.
-func align(b *strings.Builder, cells string) error {
-	out := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(out, cells); err != nil {
-		return err
-	}
-	return out.Flush()
-}
-
-// short is a value on one line. JSON text of a record can hold line breaks and
-// tabs between tokens.
-func short(s *string) string {
-	if s == nil {
-		return "-"
-	}
-	one := strings.Join(strings.Fields(*s), " ")
-	if utf8.RuneCountInString(one) > longValue {
-		return string([]rune(one)[:longValue]) + "…"
-	}
-	return one
 }

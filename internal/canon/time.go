@@ -157,6 +157,9 @@ func appendDate(dst, text []byte) ([]byte, Problem) {
 
 func appendTime(dst, text []byte, round bool) ([]byte, Problem) {
 	c, p := cutClock(text, round)
+	if p == NotValid && isBeyondDay(text) {
+		return dst, OutOfRange
+	}
 	if p != "" {
 		return dst, p
 	}
@@ -168,6 +171,31 @@ func appendTime(dst, text []byte, round bool) ([]byte, Problem) {
 		return dst, OutOfRange
 	}
 	return t.AppendFormat(dst, "15:04:05.000000"), ""
+}
+
+// isBeyondDay reports whether text is [-]H+:MM:SS[.f+] of less than zero hours
+// or of 24 and more: a span of time, as MySQL's TIME is (-838:59:59 to
+// 838:59:59), and no time of day.
+func isBeyondDay(text []byte) bool {
+	s, negative := bytes.CutPrefix(text, []byte{'-'})
+	n := digits(s)
+	hours := bytes.TrimLeft(s[:n], "0")
+	s = s[n:]
+	if n == 0 || len(s) < len(":00:00") || s[0] != ':' || s[3] != ':' {
+		return false
+	}
+	minute, ok1 := number2(s[1:])
+	second, ok2 := number2(s[4:])
+	if !ok1 || !ok2 || minute > 59 || second > 59 {
+		return false
+	}
+	if rest := s[6:]; len(rest) > 0 && (rest[0] != '.' || len(rest) == 1 || digits(rest[1:]) != len(rest)-1) {
+		return false
+	}
+	if negative {
+		return bytes.ContainsAny(text, "123456789")
+	}
+	return len(hours) > 2 || len(hours) == 2 && string(hours) >= "24"
 }
 
 // appendTimestamp reads a date and a time of day. Without a zone a

@@ -116,6 +116,10 @@ func TestBrokenEvents(t *testing.T) {
 		{"no colon", `{"records"[]}`, "expected a colon at byte 10"},
 		{"bad number", `{"x":-,"records":[]}`, "expected a value at byte 5"},
 		{"leading zero", `{"x":01,"records":[]}`, "expected a comma or the end of the object at byte 6"},
+		{
+			"leading zero where the record before has a number", `{"records":[{"recordId":"a","t":1,"data":"QQ=="},{"recordId":"b","t":00,"data":"QQ=="}]}`,
+			"expected a comma or the end of the object at byte 70",
+		},
 		{"bad fraction", `{"x":1.,"records":[]}`, "expected a value at byte 5"},
 		{"bad exponent", `{"x":1e+,"records":[]}`, "expected a value at byte 5"},
 		{"bad word", `{"x":nul,"records":[]}`, "expected a value at byte 5"},
@@ -233,10 +237,11 @@ func TestResponseLimit(t *testing.T) {
 	}
 }
 
-// Rows three times as long as their records, by the way controls are escaped,
-// fill a response: those past the limit fail, and the echoes still have room.
+// Rows longer than their records, as the quotes of an array are escaped in a
+// text, fill a response: those past the limit fail, and the echoes still have
+// room.
 func TestResponseTooLarge(t *testing.T) {
-	grown := strings.Replace(film(0, 0), `"title":""`, `"title":"`+strings.Repeat(`\b`, 60000)+`"`, 1)
+	grown := strings.Replace(film(0, 0), `"title":""`, `"title":[`+strings.Repeat(`"",`, 60000)+`""]`, 1)
 	var data []string
 	for i := range 12 {
 		data = append(data, strings.Replace(grown, "F0", fmt.Sprintf("F%d", i), 1))
@@ -272,7 +277,7 @@ func TestNoValueIsLogged(t *testing.T) {
 		Log:     slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: firehose.NewEMF(&metrics, "icehose", clock).Write,
 	}
-	secret := strings.Replace(film(1, 0), `"title":""`, `"title":{"a":"s3cret"}`, 1)
+	secret := strings.Replace(film(1, 0), `"rating":1`, `"rating":{"a":"s3cret"}`, 1)
 	handle(t, o, firehose.AppendEvent(nil, firehose.EventInfo{DeliveryStreamARN: "arn:d"}, stream(secret, "s3cret", film(2, 1))))
 	if strings.Contains(log.String()+metrics.String(), "s3cret") {
 		t.Errorf("a value is in the log:\n%s%s", &log, &metrics)

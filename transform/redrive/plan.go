@@ -73,7 +73,7 @@ type Item struct {
 // A Planner decides about failures. It belongs to one goroutine.
 type Planner struct {
 	transformer *transform.Transformer
-	mirrors     map[string]bool // source tables that some stream delivers as a mirror
+	mirrors     map[string]bool // source tables that some stream is known to deliver as a mirror
 	tables      map[string]*catalog.Table
 	byColumns   map[string][]*catalog.Table
 	decoder     *dms.Decoder
@@ -81,10 +81,12 @@ type Planner struct {
 }
 
 // NewPlanner returns a Planner. The transformer is of the delivery stream
-// whose failures these are; a table counts as a mirror if either the stream or
-// the pipeline file says so, because every stream that reads the source would
-// get a record that is sent again. Without a pipeline every failure is Unclear.
-func NewPlanner(p *catalog.Pipeline, t *transform.Transformer) *Planner {
+// whose failures these are. Every stream that reads the source stream would get
+// a record that is sent again, so a table counts as a mirror if this stream or
+// the pipeline file says so, or if it is named in mirrors (by schema.table of
+// the source, as the file spells it): what modes other streams have, neither of
+// the first two tells. Without a pipeline every failure is Unclear.
+func NewPlanner(p *catalog.Pipeline, t *transform.Transformer, mirrors ...string) *Planner {
 	out := &Planner{
 		transformer: t, mirrors: make(map[string]bool), tables: make(map[string]*catalog.Table),
 		byColumns: make(map[string][]*catalog.Table), seen: make(map[[16]byte]struct{}),
@@ -95,7 +97,7 @@ func NewPlanner(p *catalog.Pipeline, t *transform.Transformer) *Planner {
 	out.decoder = dms.New(dms.Settings{BeforeImage: p.Source.BeforeImage, BeforePrefix: p.Source.BeforePrefix})
 	for i, table := range t.Tables() {
 		out.tables[table.Source] = table
-		out.mirrors[table.Source] = table.Mode == catalog.Mirror || p.Tables[i].Mode == catalog.Mirror
+		out.mirrors[table.Source] = table.Mode == catalog.Mirror || p.Tables[i].Mode == catalog.Mirror || slices.Contains(mirrors, table.Source)
 		columns, _ := table.LakeColumns()
 		names := make([]string, len(columns))
 		for j := range columns {

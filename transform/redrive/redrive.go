@@ -22,7 +22,9 @@ import (
 	"iter"
 	"strings"
 
+	"icehose/cdc"
 	"icehose/cdc/capture"
+	"icehose/cdc/dms"
 )
 
 // A Kind is which part of Firehose gave up.
@@ -71,7 +73,8 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 
 // Read yields the failures of one file of error objects, which stand one a line
 // or one after another, compressed or not. The name of the file tells the kind
-// of an object that does not tell it. An error is of reading, and ends it.
+// of an object whose error code does not tell it; where neither does, its ARN
+// and its raw data do. An error is of reading, and ends it.
 func Read(r io.Reader, name string) iter.Seq2[Failure, error] {
 	return func(yield func(Failure, error) bool) {
 		content, err := capture.Decompress(r)
@@ -107,15 +110,33 @@ func parse(o capture.Object, name string) Failure {
 		return f
 	}
 	f.Raw = raw
-	switch {
-	case in.LambdaARN != nil, strings.HasPrefix(in.ErrorCode, "Lambda."):
-		f.Kind = ProcessingFailed
-	case strings.HasPrefix(in.ErrorCode, "Iceberg."), strings.Contains(name, string(IcebergFailed)):
-		f.Kind = IcebergFailed
-	case strings.Contains(name, string(ProcessingFailed)):
-		f.Kind = ProcessingFailed
-	case in.ErrorCode != "":
-		f.Kind = IcebergFailed // of S3 or Glue, on the way to the table
-	}
+	f.Kind = kindOf(&in, name, raw)
 	return f
+}
+
+// kindOf tells who gave up, by what is most certain first. An ARN is weaker
+// than a path: an object of the delivery may name the stream's Lambda too.
+func kindOf(in *errorObject, name string, raw []byte) Kind {
+	processing, iceberg := strings.LastIndex(name, string(ProcessingFailed)), strings.LastIndex(name, string(IcebergFailed))
+	switch {
+	case strings.HasPrefix(in.ErrorCode, "Lambda."):
+		return ProcessingFailed
+	case strings.HasPrefix(in.ErrorCode, "Iceberg."):
+		return IcebergFailed
+	case processing > iceberg:
+		return ProcessingFailed
+	case iceberg > processing:
+		return IcebergFailed
+	case in.LambdaARN != nil, isRecord(raw):
+		return ProcessingFailed
+	case in.ErrorCode != "":
+		return IcebergFailed // of S3 or Glue, on the way to the table
+	}
+	return Unrecognized
+}
+
+// isRecord reports whether the raw data is a record of the source stream.
+func isRecord(raw []byte) bool {
+	var c cdc.Change
+	return dms.New(dms.Settings{}).Decode(raw, &c) == nil
 }

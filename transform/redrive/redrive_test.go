@@ -74,6 +74,7 @@ func failures(t *testing.T, name, in string) []redrive.Failure {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	raw := []byte("raw")
+	good := original("load", "public", "log", `{"id":1,"text":"t"}`)
 	for _, test := range []struct {
 		name, file, in string
 		want           []redrive.Failure
@@ -96,6 +97,21 @@ func TestRead(t *testing.T) {
 		}},
 		{"by its code", "x", `{"errorCode":"S3.AccessDenied","rawData":"cmF3"}`, []redrive.Failure{
 			{Kind: redrive.IcebergFailed, Code: "S3.AccessDenied", Raw: raw, Line: 1},
+		}},
+		{"Iceberg, with an ARN", "x", object("Iceberg.NoSuchTable", `,"lambdaArn":"arn"`, "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "Iceberg.NoSuchTable", Tries: 4, Arrived: 1650162905387, Raw: raw, Line: 1},
+		}},
+		{"an ARN under iceberg-failed", "processing-failed-bucket/iceberg-failed/x", object("S3.AccessDenied", `,"lambdaArn":"arn"`, "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "S3.AccessDenied", Tries: 4, Arrived: 1650162905387, Raw: raw, Line: 1},
+		}},
+		{"by its code, under the other name", "processing-failed/x", object("Iceberg.NoSuchTable", "", "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "Iceberg.NoSuchTable", Tries: 4, Arrived: 1650162905387, Raw: raw, Line: 1},
+		}},
+		{"by its record", "x", `{"rawData":"` + base64.StdEncoding.EncodeToString([]byte(good)) + `"}`, []redrive.Failure{
+			{Kind: redrive.ProcessingFailed, Raw: []byte(good), Line: 1},
+		}},
+		{"by its record, with a code of nobody", "x", object("S3.AccessDenied", "", good), []redrive.Failure{
+			{Kind: redrive.ProcessingFailed, Code: "S3.AccessDenied", Tries: 4, Arrived: 1650162905387, Raw: []byte(good), Line: 1},
 		}},
 		{"no record", "x", `{"errorCode":"Iceberg.Conflict","files":["s3://a"]}` + "\n{\"rawData\":\"?\"}\n{\"rawData\":\"cmF3\"}\n{\"cut\n7", []redrive.Failure{
 			{Kind: redrive.Unrecognized, Code: "Iceberg.Conflict", Line: 1},
@@ -133,7 +149,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func planner(t *testing.T, mode catalog.Mode) *redrive.Planner {
+func planner(t *testing.T, mode catalog.Mode, mirrors ...string) *redrive.Planner {
 	t.Helper()
 	p, err := catalog.Parse("pipeline.yaml", []byte(pipelineText))
 	if err != nil {
@@ -143,7 +159,7 @@ func planner(t *testing.T, mode catalog.Mode) *redrive.Planner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return redrive.NewPlanner(p, tr)
+	return redrive.NewPlanner(p, tr, mirrors...)
 }
 
 func TestDecide(t *testing.T) {
@@ -237,6 +253,21 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the same bytes again: %+v", again)
 			}
 		})
+	}
+}
+
+// A changelog that another stream delivers as a mirror is never sent: that
+// stream would get the record too.
+func TestDecideForOtherStreams(t *testing.T) {
+	t.Parallel()
+	log := redrive.Failure{Kind: redrive.ProcessingFailed, Raw: []byte(original("load", "public", "log", `{"id":1,"text":"t"}`))}
+	if item := planner(t, catalog.Changelog, "public.twin_a").Decide(log); item.Action != redrive.Send {
+		t.Errorf("another table is a mirror: %s", item.Action)
+	}
+	item := planner(t, catalog.Changelog, "public.twin_a", "public.log").Decide(log)
+	want := []redrive.Key{{Table: "public.log", Columns: []string{"id"}, Key: []string{"1"}}}
+	if diff := cmp.Diff(want, item.Keys); diff != "" || item.Action != redrive.Reconcile || item.Entry.Data != nil {
+		t.Errorf("%s, keys (-want +got):\n%s", item.Action, diff)
 	}
 }
 

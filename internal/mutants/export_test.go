@@ -1,0 +1,4 @@
+package main
+
+// Run is run, for tests.
+var Run = run
