@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,8 +123,19 @@ func checkResponse(tb testing.TB, event, response []byte, limit int) {
 	var out struct {
 		Records []map[string]json.RawMessage `json:"records"`
 	}
-	if err := json.Unmarshal(event, &in); err != nil {
+	// Into maps, because a struct's fields match names in any case.
+	var members map[string]json.RawMessage
+	var records []map[string]any
+	if err := json.Unmarshal(event, &members); err != nil {
 		tb.Fatalf("answered an event that is not one: %v", err)
+	}
+	if err := json.Unmarshal(members["records"], &records); err != nil {
+		tb.Fatalf("answered an event without records: %v", err)
+	}
+	in.Records = slices.Grow(in.Records, len(records))[:len(records)]
+	for i, r := range records {
+		in.Records[i].RecordID, _ = r["recordId"].(string)
+		in.Records[i].Data, in.Records[i].KafkaRecordValue = r["data"], r["kafkaRecordValue"]
 	}
 	if err := json.Unmarshal(response, &out); err != nil {
 		tb.Fatalf("response is not JSON: %v", err)
@@ -144,10 +156,10 @@ func checkResponse(tb testing.TB, event, response []byte, limit int) {
 		if id != in.Records[i].RecordID {
 			tb.Errorf("answer %d has id %q, want %q", i, id, in.Records[i].RecordID)
 		}
-		members := 3
+		count := 3
 		switch result {
 		case "Ok":
-			members = 4
+			count = 4
 			if err := json.Unmarshal(payload, &data); err != nil || !json.Valid(data) {
 				tb.Errorf("answer %d delivers what is no row: %v", i, err)
 			}
@@ -178,8 +190,8 @@ func checkResponse(tb testing.TB, event, response []byte, limit int) {
 		default:
 			tb.Errorf("answer %d has result %q", i, result)
 		}
-		if len(answer) != members {
-			tb.Errorf("answer %d (%s) has %d members, want %d", i, result, len(answer), members)
+		if len(answer) != count {
+			tb.Errorf("answer %d (%s) has %d members, want %d", i, result, len(answer), count)
 		}
 	}
 }
