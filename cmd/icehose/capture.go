@@ -124,10 +124,11 @@ func (cmd *captureCmd) run(ctx context.Context, env *environment, options dmssim
 	records, shown := int64(0), int64(0)
 	options.Emit = func(r kinesis.Record) error {
 		if writer == nil {
-			if out, err = cmd.create(env); err != nil {
+			file, err := cmd.create(env)
+			if err != nil {
 				return err
 			}
-			writer = kinesis.NewWriter(out)
+			out, writer = file, kinesis.NewWriter(file)
 		}
 		records++
 		return writer.Write(r)
