@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"icehose/catalog/mysql"
+	"icehose/internal/account"
 )
 
 // ErrNoServer says that no MariaDB server binary was found.
@@ -65,7 +66,7 @@ func findServer() (string, error) {
 }
 
 func (s *Server) start(ctx context.Context, binary string, options []string) error {
-	attributes, err := giveTo(s.home)
+	attributes, err := account.GiveTo("mysql", s.home)
 	if err != nil {
 		return err
 	}

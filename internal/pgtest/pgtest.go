@@ -19,9 +19,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"icehose/internal/account"
 )
 
 // ErrNoServer says that no PostgreSQL server binaries were found.
@@ -58,7 +61,7 @@ func Start(ctx context.Context, dir string) (*Server, error) {
 }
 
 func start(ctx context.Context, bin, home string) (*Server, error) {
-	attributes, err := giveTo(home)
+	attributes, err := account.GiveTo("postgres", home)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func start(ctx context.Context, bin, home string) (*Server, error) {
 	return nil, err
 }
 
-func (s *Server) launch(ctx context.Context, home, data string, attributes *processAttributes) error {
+func (s *Server) launch(ctx context.Context, home, data string, attributes *syscall.SysProcAttr) error {
 	port, err := freePort(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package mariadbtest
+package account
 
 import (
 	"fmt"
@@ -10,15 +10,14 @@ import (
 	"syscall"
 )
 
-type processAttributes = syscall.SysProcAttr
-
-// giveTo returns the attributes of a process that may run the server, and
-// gives it the folder: MariaDB refuses to run as root.
-func giveTo(folder string) (*processAttributes, error) {
+// GiveTo returns the attributes of a process that may run a server, and gives
+// it the folder: to the account of that name, or nobody, when this process runs
+// as root, which servers refuse.
+func GiveTo(name, folder string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
-		return &processAttributes{}, nil
+		return &syscall.SysProcAttr{}, nil
 	}
-	account, err := user.Lookup("mysql")
+	account, err := user.Lookup(name)
 	if err != nil {
 		if account, err = user.Lookup("nobody"); err != nil {
 			return nil, fmt.Errorf("find a user other than root: %w", err)
@@ -35,5 +34,5 @@ func giveTo(folder string) (*processAttributes, error) {
 	if err := os.Chown(folder, int(uid), int(gid)); err != nil {
 		return nil, err
 	}
-	return &processAttributes{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
