@@ -8,7 +8,6 @@
 package mariadbtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,11 +71,14 @@ func (s *Server) start(ctx context.Context, binary string, options []string) err
 	if err != nil {
 		return err
 	}
+	// A starting server removes the temporary tables it finds in its temporary
+	// folder, also those of another that runs there, so each has its own.
+	env := append(os.Environ(), "TMPDIR="+s.home)
 	data := filepath.Join(s.home, "data")
 	install := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
-	install.SysProcAttr, install.Dir = attributes, s.home
+	install.SysProcAttr, install.Dir, install.Env = attributes, s.home, env
 	if text, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("make data folder: %w: %s", err, lastLine(text))
+		return fmt.Errorf("make data folder: %w: %s", err, reason(text))
 	}
 	if s.port, err = freePort(ctx); err != nil {
 		return err
@@ -93,7 +97,7 @@ func (s *Server) start(ctx context.Context, binary string, options []string) err
 	}, options...)
 	// Not CommandContext: the server outlives the context of its start.
 	s.command = exec.Command(binary, args...) //nolint:noctx // ends with Stop
-	s.command.SysProcAttr, s.command.Dir = attributes, s.home
+	s.command.SysProcAttr, s.command.Dir, s.command.Env = attributes, s.home, env
 	s.command.Stdout, s.command.Stderr = log, log
 	if err := s.command.Start(); err != nil {
 		s.command = nil
@@ -106,7 +110,7 @@ func (s *Server) start(ctx context.Context, binary string, options []string) err
 	}(s.command)
 	if err := s.waitReady(ctx); err != nil {
 		text, readErr := os.ReadFile(logPath)
-		return errors.Join(fmt.Errorf("%w: %s", err, lastLine(text)), readErr)
+		return errors.Join(fmt.Errorf("%w: %s", err, reason(text)), readErr)
 	}
 	return nil
 }
@@ -183,7 +187,12 @@ func freePort(ctx context.Context) (int, error) {
 	return strconv.Atoi(text)
 }
 
-func lastLine(text []byte) string {
-	text = bytes.TrimSpace(text)
-	return string(text[bytes.LastIndexByte(text, '\n')+1:])
+// reason returns the lines that say what went wrong; without any, the last line.
+func reason(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	said := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, "ERROR") })
+	if len(said) == 0 {
+		return lines[len(lines)-1]
+	}
+	return strings.Join(said, "; ")
 }

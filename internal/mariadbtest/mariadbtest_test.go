@@ -5,6 +5,8 @@ package mariadbtest_test
 import (
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"icehose/catalog/mysql"
 	"icehose/internal/mariadbtest"
 )
@@ -34,6 +36,23 @@ func TestStartStop(t *testing.T) {
 		t.Error("the server still answers after Stop")
 	}
 	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Servers that start at the same time leave each other's temporary tables alone.
+func TestStartTogether(t *testing.T) {
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error {
+			server, err := mariadbtest.Start(t.Context(), "")
+			if err != nil {
+				return err
+			}
+			return server.Stop()
+		})
+	}
+	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
 }
