@@ -11,6 +11,21 @@ LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 LAMBDA_RIE_VERSION := v0.0.0-20261030222936-bef5c4ba774d
 LAMBDA_RIE := $(TOOLS)/aws-lambda-rie-$(LAMBDA_RIE_VERSION)
 INTEROP := $(TOOLS)/interop
+# An emulator of AWS with cfn-lint; and a policy checker, which wants
+# other versions of the same libraries.
+EMULATE := $(TOOLS)/emulate
+POLICY := $(TOOLS)/policy
+TEMPLATES = $(wildcard cloudformation/*.yaml) $(wildcard testdata/golden/stack/tpcc/*.yaml)
+# The environment that make deploy deploys: cloudformation/env/ENV.yaml.
+ENV ?=
+ENGINES := $(TOOLS)/engines
+SPARK_JARS := $(TOOLS)/jars/iceberg-spark-runtime-4.0_2.13-1.10.0.jar $(TOOLS)/jars/sqlite-jdbc-3.54.1.0.jar
+# Maven's name of a jar.
+artifact = $(if $(findstring iceberg,$(1)),org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0,org.xerial:sqlite-jdbc:3.54.1.0)
+COMMA := ,
+SPACE := $(subst ,, )
+INTEROP_SEEDS ?= 60
+MERGE_ROWS ?= 1000000
 # A file that make build puts into the Lambda zips, as pipeline.yaml.
 PIPELINE ?=
 # Where the compiler learns what is hot in the transform.
@@ -19,6 +34,8 @@ SEED ?= 1
 SEEDS ?= 20
 LAKE ?= icehose-demo
 FUZZTIME ?= 30s
+ROWS ?= 1000000
+DURATION ?= 10m
 
 # The first build compiles Iceberg and Arrow, which takes minutes: say how many
 # packages are done, and let errors through.
@@ -46,16 +63,35 @@ test: ## unit, property and command tests; needs only Go
 
 .PHONY: test-postgres
 test-postgres: ## tests that start a private PostgreSQL from the installed server binaries
-	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./cmd/icehose/...
+	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/repair/... ./cmd/icehose/...
 
 .PHONY: test-mariadb
 test-mariadb: ## tests that start a private MariaDB from the installed server binaries
-	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/...
+	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./reconcile/mysql/...
 	go test -tags mariadb -timeout 20m -run MariaDB ./cmd/icehose/...
 
 .PHONY: aws-test
-aws-test: $(LAMBDA_RIE) ## tests that run the Lambda under AWS's emulator of its runtime
+aws-test: $(LAMBDA_RIE) $(EMULATE) ## the Lambda under AWS's emulator of its runtime, and the stacks in an emulator of AWS
 	LAMBDA_RIE=$(LAMBDA_RIE) go test -tags aws -count 1 -run 'Emulated|Zips' -bench Init -benchtime 1x ./cmd/transform-lambda/
+	LAMBDA_RIE=$(LAMBDA_RIE) EMULATE_PYTHON=$(EMULATE)/bin/python go test -tags aws -count 1 -run Emulated ./cmd/icehose/
+
+.PHONY: lint-stacks
+lint-stacks: $(EMULATE) $(POLICY) ## cfn-lint and checkov over the templates, and over those of the recorded TPC-C pipeline
+	$(EMULATE)/bin/cfn-lint -t $(TEMPLATES)
+	$(EMULATE)/bin/python cloudformation/emulate/check.py $(TEMPLATES)
+	$(POLICY)/bin/checkov --framework cloudformation --compact --quiet --skip-download $(foreach template,$(TEMPLATES),-f $(template))
+	bash -n cloudformation/deploy.sh
+
+.PHONY: package
+package: dist/transform-lambda-arm64.zip $(if $(wildcard cmd/reconcile-lambda/main.go),dist/reconcile-lambda-arm64.zip) ## the Lambda zips that the stacks deploy
+
+.PHONY: deploy
+deploy: package bin/icehose ## deploy PIPELINE to ENV: make deploy ENV=dev PIPELINE=pipeline.yaml (cloudformation/README.md)
+	@PIPELINE="$(or $(PIPELINE),pipeline.yaml)" cloudformation/deploy.sh deploy "$(ENV)"
+
+.PHONY: start stop
+start stop: bin/icehose ## start or resume the DMS task of ENV; stop it
+	@cloudformation/deploy.sh $@ "$(ENV)"
 
 $(LAMBDA_RIE):
 	@mkdir -p $(TOOLS)
@@ -63,10 +99,9 @@ $(LAMBDA_RIE):
 	mv $(TOOLS)/aws-lambda-rie $@
 
 .PHONY: interop-sql
-interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers, and the SQL fold against the sink's
+interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers
 	$(INTEROP)/bin/python catalog/artifact/interop/parse.py testdata/golden/catalog/*
 	$(INTEROP)/bin/cfn-lint -t testdata/golden/catalog/*/cloudformation/tables.yaml
-	go test -tags interop -count 1 -run SQLFold ./catalog/artifact/ -args -python $(INTEROP)/bin/python
 
 $(INTEROP): catalog/artifact/interop/requirements.txt
 	@mkdir -p $(TOOLS)
@@ -74,6 +109,25 @@ $(INTEROP): catalog/artifact/interop/requirements.txt
 	python3 -m venv $@
 	$@/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+.PHONY: interop
+interop: $(ENGINES) $(SPARK_JARS) ## tables and SQL on Spark, DuckDB and PyIceberg; needs Java 17 and Maven
+	go test -tags interop -count 1 -timeout 30m ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -seeds $(INTEROP_SEEDS)
+
+.PHONY: bench-merge
+bench-merge: $(ENGINES) $(SPARK_JARS) ## what a merge on Spark costs, for MERGE_ROWS rows
+	go test -tags interop -count 1 -timeout 60m -run MergeCost -v ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -rows $(MERGE_ROWS)
+
+$(ENGINES): interop/requirements.txt
+	@mkdir -p $(TOOLS)
+	@rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(SPARK_JARS):
+	@mkdir -p $(@D)
+	mvn --quiet --batch-mode dependency:copy -Dartifact=$(call artifact,$(@F)) -DoutputDirectory=$(@D)
 
 .PHONY: test-system
 test-system: ## tests that mount small file systems; needs root
@@ -115,9 +169,37 @@ fuzz: ## every fuzz target for FUZZTIME
 mutants: ## hand-made faults in the transform; each must fail its test
 	go run ./internal/mutants -write docs/mutants.md
 
+.PHONY: chaos
+chaos: ## the sink against a model on real tables, for SEEDS seeds from SEED on
+	GOGC=400 go test -count=1 -v -timeout 0 -run '^TestChaos$$' ./sink/iceberg -args -chaos.seed=$(SEED) -chaos.seeds=$(SEEDS)
+
+.PHONY: chaos-memory
+chaos-memory: ## the same on tables in memory, ten times as fast
+	go test -count=1 -v -timeout 0 -run '^TestChaos$$' ./sink -args -chaos.seed=$(SEED) -chaos.seeds=$(SEEDS)
+
+.PHONY: sink-mutants
+sink-mutants: ## bugs of other tools put into the sink; the chaos test must catch each
+	go run ./internal/mutants -list internal/sinkmutants -timeout 10m -write docs/sink-mutants.md
+
+.PHONY: bench-commits
+bench-commits: ## 1,000 commits in a row with maintenance, fewer without: what a commit and a plan cost at the end
+	go test -run '^$$' -bench Commits -benchtime 1x -timeout 60m ./sink/iceberg/
+
+.PHONY: bench-load
+bench-load: ## a load of a million rows from a private PostgreSQL, beside COPY of them to nowhere
+	go test -tags postgres -run '^$$' -bench Load -benchtime 3x -timeout 60m ./sink/load/postgres/
+
 .PHONY: bench-transform
 bench-transform: ## the transform against a Python Lambda and base64 alone; needs python3
 	@go run -pgo=$(PGO) ./bench
+
+.PHONY: bench-reconcile
+bench-reconcile: ## reconcile of ROWS rows beside PostgreSQL hashing them, count(*) and, with RELADIFF=program, reladiff
+	@go run ./bench/reconcile -rows $(ROWS) $(if $(RELADIFF),-reladiff $(RELADIFF))
+
+.PHONY: live
+live: ## reconcile for DURATION beside writers and a sink that lags
+	go test -tags postgres -count 1 -timeout 0 -v -run TestReconcileLive ./cmd/icehose -args -live $(DURATION)
 
 .PHONY: pgo
 pgo: ## measure anew what is hot in the transform, for the compiler
@@ -134,16 +216,24 @@ bench: bench-transform ## benchmarks of decode, transform and the row hash
 	go test -run '^$$' -bench . -benchmem -count 5 ./cdc/... ./transform/... ./internal/canon/... ./reconcile/... ./sink/...
 
 .PHONY: build
-build: bin/icehose dist/transform-lambda-arm64.zip dist/transform-lambda-amd64.zip ## the command line program and the Lambda zips
+build: bin/icehose dist/transform-lambda-arm64.zip dist/transform-lambda-amd64.zip $(foreach arch,arm64 amd64,$(if $(wildcard cmd/reconcile-lambda/main.go),dist/reconcile-lambda-$(arch).zip)) ## the command line program and the Lambda zips
 
 # The same source and toolchain give the same bytes.
-.PHONY: always
-dist/transform-lambda-%.zip: always
+# The arguments are the command and more flags of go build.
+define lambda-zip
 	@echo "building $@"
 	@bootstrap=$$(mktemp -d); trap 'rm -rf "$$bootstrap"' EXIT; \
-	GOOS=linux GOARCH=$* go build -trimpath -buildvcs=false -pgo=$(PGO) -tags lambda.norpc -ldflags '-s -w -buildid=' -o "$$bootstrap/bootstrap" ./cmd/transform-lambda; \
+	GOOS=linux GOARCH=$* go build -trimpath -buildvcs=false $(2) -tags lambda.norpc -ldflags '-s -w -buildid=' -o "$$bootstrap/bootstrap" ./cmd/$(1); \
 	if [ -n "$(PIPELINE)" ]; then cp "$(PIPELINE)" "$$bootstrap/pipeline.yaml"; set -- "$$bootstrap/pipeline.yaml"; fi; \
 	go run ./cmd/transform-lambda/package -out $@ -bootstrap "$$bootstrap/bootstrap" "$$@"
+endef
+
+.PHONY: always
+dist/transform-lambda-%.zip: always
+	$(call lambda-zip,transform-lambda,-pgo=$(PGO))
+
+dist/reconcile-lambda-%.zip: always
+	$(call lambda-zip,reconcile-lambda,)
 
 .PHONY: golden
 golden: ## write every golden file anew; the diff is for a person to read

@@ -51,9 +51,13 @@ func (c *checker) pipeline(p *Pipeline) {
 	if !lakeName.MatchString(p.Database) {
 		c.fail("database", p.Database, "want a lower-case name of letters, digits and underscores")
 	}
+	if ReservedTable(p.Database) {
+		c.fail("database", p.Database, "a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes: want another name")
+	}
 	c.source(&p.Source)
 	oneOf(c, "on_unknown_table", &p.OnUnknownTable, UnknownFail, UnknownFail, UnknownDrop)
 	oneOf(c, "names", &p.Names, NamesExact, NamesExact, NamesFold)
+	c.readers("readers", p.Readers)
 	c.patterns("include", p.Include)
 	c.patterns("exclude", p.Exclude)
 	c.checkRoutes(p)
@@ -151,6 +155,11 @@ func (c *checker) table(p *Pipeline, field string, t *Table) {
 		}
 		c.fail(field+c.targetField(t), t.database+"."+t.name, "%s", reason)
 	}
+	for _, part := range []string{t.database, t.name} {
+		if ReservedTable(part) && part != p.Database {
+			c.fail(field+c.targetField(t), part, "a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes: give %s another target:", t.Source)
+		}
+	}
 	oneOf(c, field+".mode", &t.Mode, "", Mirror, Changelog)
 	oneOf(c, field+".on_load", &t.OnLoad, LoadInsert, LoadInsert, LoadUpsert)
 	oneOf(c, field+".on_insert", &t.OnInsert, InsertUpdate, InsertUpdate, InsertInsert)
@@ -160,6 +169,12 @@ func (c *checker) table(p *Pipeline, field string, t *Table) {
 	c.loads(field, t)
 	c.columns(field, t)
 	c.key(field, t)
+	if c.readers(field+".readers", t.Readers); len(t.Readers) == 0 {
+		t.Readers = p.Readers
+	}
+	if !slices.Contains(t.Columns, nil) { // said already
+		c.partition(field, t)
+	}
 }
 
 func (c *checker) position(p *Pipeline, field string, t *Table) {
@@ -211,6 +226,9 @@ func (c *checker) columns(field string, t *Table) {
 		}
 		if strings.HasPrefix(col.Name, "cdc_") {
 			c.fail(place+".name", col.Name, "names that begin with cdc_ are for metadata columns; rename it with source: and name:")
+		}
+		if ReservedColumn(col.Name) && !col.Exclude {
+			c.fail(place+".name", col.Name, "Iceberg adds a column of this name to every table, and Spark could not read %s: rename it with source: and name:, or exclude it", t.Source)
 		}
 		if j, ok := seen[col.Name]; ok {
 			c.fail(place+".name", col.Name, "already the name of columns[%d]", j)

@@ -10,17 +10,20 @@ func (t *Table) UniqueKeys() []string {
 	return t.Key
 }
 
-// TableProperties returns the Iceberg properties of a new lake table, whoever
+// Properties returns the Iceberg properties of the new lake table, whoever
 // creates it. The format version is always 2.
-func TableProperties() map[string]string {
+func (t *Table) Properties() map[string]string {
+	mode := "merge-on-read"
+	if t.DeleteFormat() == CopyOnWrite {
+		mode = "copy-on-write" // what other engines delete must leave no delete files either
+	}
 	return map[string]string{
 		// Small row groups let readers skip, and bound the writer's memory.
 		"write.parquet.row-group-limit":   "65536",
 		"write.parquet.compression-codec": "zstd",
-		// Copy-on-write would rewrite a file for each changed row.
-		"write.delete.mode": "merge-on-read",
-		"write.update.mode": "merge-on-read",
-		"write.merge.mode":  "merge-on-read",
+		"write.delete.mode":               mode,
+		"write.update.mode":               mode,
+		"write.merge.mode":                mode,
 		// Deletes by key must not conflict with every concurrent append.
 		"write.delete.isolation-level": "snapshot",
 		// Each commit writes the metadata anew: keep it short.

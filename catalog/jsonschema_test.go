@@ -37,6 +37,7 @@ var patterns = map[string]string{
 	"Table.source":      `^[^.]+\..+$`,
 	"Table.position":    `^(postgres|mysql|sqlserver|oracle|none|column:.+)$`,
 	"Column.name":       `^[a-z_][a-z0-9_]*$`,
+	"Table.partition":   `^(([a-z_][a-z0-9_]*)|(year|month|day|hour)\( *[a-z_][a-z0-9_]* *\)|(bucket|truncate)\( *[0-9]+ *, *[a-z_][a-z0-9_]* *\))$`,
 	"Column.type":       `^(boolean|int|long|float|double|date|time|timestamp|timestamptz|string|uuid|binary|fixed\[[1-9][0-9]*\]|decimal\( *[1-9][0-9]? *, *[0-9][0-9]? *\))$`,
 }
 
@@ -146,7 +147,11 @@ func (g *generator) define(typ reflect.Type) {
 			s["description"] = doc
 		}
 		if p := patterns[typ.Name()+"."+name]; p != "" {
-			s["pattern"] = p
+			if items, ok := s["items"].(map[string]any); ok {
+				items["pattern"] = p
+			} else {
+				s["pattern"] = p
+			}
 		}
 		if options != "omitempty" {
 			required = append(required, name)

@@ -54,6 +54,7 @@ func Load(path string) (*Pipeline, error) {
 // Parse reads and checks the text of a pipeline file; name stands for it in
 // errors. Unknown keys are refused.
 func Parse(name string, text []byte) (*Pipeline, error) {
+	text = UnixLines(text)
 	tree, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, yamlError(name, tree, err)
@@ -72,6 +73,12 @@ func Parse(name string, text []byte) (*Pipeline, error) {
 		return nil, errors.Join(c.errs...)
 	}
 	return &p, nil
+}
+
+// UnixLines returns the text with each line end of Windows made one byte. The
+// YAML parser counts a line too many for every comment before such an end.
+func UnixLines(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 }
 
 // yamlError turns the library's error into one line with a place.

@@ -26,6 +26,14 @@ tables:
       - {name: total, type: "decimal(12,2)"}
 `
 
+// What is not in the lake may have any name.
+func TestExcludedName(t *testing.T) {
+	text := strings.Replace(minimal, "name: total,", "name: _deleted, exclude: true,", 1)
+	if _, err := catalog.Parse("pipeline.yaml", []byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestParseDefaults(t *testing.T) {
 	p, err := catalog.Parse("pipeline.yaml", []byte(minimal))
 	if err != nil {
@@ -87,6 +95,11 @@ func TestParseRefuses(t *testing.T) {
 		{"no columns", minimal[:strings.Index(minimal, "    columns:")], `tables[0].columns: want at least one column`},
 		{"bad floor", minimal + "    loads: [{floor: 0/16, since: 2026-01-01T00:00:00Z}]\n", `tables[0].loads[0].floor: want the 32 hexadecimal digits`},
 		{"table twice", minimal + strings.TrimPrefix(minimal[strings.Index(minimal, "  - source"):], ""), `tables[1].source: already described by tables[0]`},
+		{"reserved table", edit("public.Orders", "public.Order"), `pipeline.yaml:5: tables[0].source: a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes: give public.Order another target:, got "order"`},
+		{"reserved target", edit("mode: mirror", "mode: mirror\n    target: shop.values"), `pipeline.yaml:7: tables[0].target: a reserved word, and Athena's`},
+		{"reserved database", edit("database: shop", "database: end"), `pipeline.yaml:2: database: a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes: want another name, got "end"`},
+		{"Iceberg's own column", edit("name: total", "name: _deleted"), `pipeline.yaml:10: tables[0].columns[1].name: Iceberg adds a column of this name to every table, and Spark could not read public.Orders: rename it with source: and name:, or exclude it, got "_deleted"`},
+		{"windows line ends", strings.ReplaceAll("# one\n# two\n"+edit("type: long", "type: bigint"), "\n", "\r\n"), `pipeline.yaml:11: tables[0].columns[0].type`},
 		{"loss that does not exist", edit("type: long", "type: long, allow_lossy: [all]"), `allow_lossy[0]: want round, null, replace`},
 	}
 	for _, tt := range tests {
@@ -137,6 +150,13 @@ epochs: [{epoch: 1, since: 2026-02-15T00:00:00Z}]
 	if l, ok := table.LoadAt(at("2026-02-01T00:00:00Z")); !ok || l.Floor != (cdc.Body{Hi: 1}) {
 		t.Errorf("since is inclusive: got %v %v", l, ok)
 	}
+	if !table.LoadOpen() {
+		t.Error("the last load is finished")
+	}
+	table.Loads[1].Finished = true
+	if table.LoadOpen() {
+		t.Error("a load is open, although a later one is finished")
+	}
 	if l, _ := table.LoadAt(at("2026-12-01T00:00:00Z")); l.Floor != (cdc.Body{Hi: 2}) {
 		t.Errorf("the last load counts: got %v", l)
 	}
@@ -164,6 +184,11 @@ func TestTypeRoundTrip(t *testing.T) {
 	for _, s := range []string{"", "bigint", "decimal", "decimal(0,0)", "decimal(10)", "decimal(10,11)", "decimal(39,1)", "fixed", "fixed[0]", "fixed[x]", "Long", "fixed[1"} {
 		if _, err := catalog.ParseType(s); err == nil {
 			t.Errorf("accepted %q", s)
+		}
+	}
+	for _, s := range []string{"list<int>", "map<string, string>", "struct<a: int>", "array<int>", "variant"} {
+		if _, err := catalog.ParseType(s); err == nil || !strings.Contains(err.Error(), "no nested types: use string") {
+			t.Errorf("%q: got %v", s, err)
 		}
 	}
 }

@@ -24,12 +24,15 @@ type Pipeline struct {
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Routes name lake tables by pattern: of entries of Tables that have no
 	// target of their own. The first that matches counts.
-	Routes         []Route        `yaml:"routes,omitempty"`
-	OnUnknownTable UnknownTable   `yaml:"on_unknown_table,omitempty"`
-	Epochs         []Epoch        `yaml:"epochs,omitempty"`
-	Tables         []*Table       `yaml:"tables"`
-	bySource       map[string]int // "schema.table", folded as Names says -> index in Tables
-	byTarget       map[string]int // "database.table" -> index in Tables
+	Routes         []Route      `yaml:"routes,omitempty"`
+	OnUnknownTable UnknownTable `yaml:"on_unknown_table,omitempty"`
+	Epochs         []Epoch      `yaml:"epochs,omitempty"`
+	// Readers lists the engines that read the tables which list none of their
+	// own. How a mirror's deletes are written follows from them.
+	Readers  []Reader       `yaml:"readers,omitempty"`
+	Tables   []*Table       `yaml:"tables"`
+	bySource map[string]int // "schema.table", folded as Names says -> index in Tables
+	byTarget map[string]int // "database.table" -> index in Tables
 }
 
 // Names is a way to compare names of schemas and tables.
@@ -133,10 +136,19 @@ type Table struct {
 	PositionText string           `yaml:"position,omitempty"`
 	OnLoad       OnLoad           `yaml:"on_load,omitempty"`
 	OnInsert     OnInsert         `yaml:"on_insert,omitempty"`
-	Nulls        Nulls            `yaml:"nulls,omitempty"`
-	Unchanged    Unchanged        `yaml:"unchanged,omitempty"`
-	Loads        []LoadStart      `yaml:"loads,omitempty"`
-	Columns      []*Column        `yaml:"columns"`
+	// Partition is the partition spec of the lake table; empty for none.
+	Partition []PartitionField `yaml:"-"`
+	// PartitionText lists column, bucket(N, column), truncate(N, column),
+	// year(column), month(column), day(column) or hour(column). A mirror is
+	// partitioned by key columns only.
+	PartitionText []string `yaml:"partition,omitempty"`
+	// Readers lists the engines that read the table; empty: those of the file.
+	// One that cannot read equality deletes makes the sink copy on write.
+	Readers   []Reader    `yaml:"readers,omitempty"`
+	Nulls     Nulls       `yaml:"nulls,omitempty"`
+	Unchanged Unchanged   `yaml:"unchanged,omitempty"`
+	Loads     []LoadStart `yaml:"loads,omitempty"`
+	Columns   []*Column   `yaml:"columns"`
 
 	database, name string
 	route          int // index in Routes, counted from 1; 0 when none named the table
@@ -316,4 +328,11 @@ func (t *Table) LoadAt(builtAt time.Time) (load LoadStart, ok bool) {
 		}
 	}
 	return load, ok
+}
+
+// LoadOpen reports whether the last announced load is not finished: rows of the
+// lake may be left over, or still to come. An older load that was never finished
+// says nothing once a later one is: that swept whatever was below its floor.
+func (t *Table) LoadOpen() bool {
+	return len(t.Loads) > 0 && !t.Loads[len(t.Loads)-1].Finished
 }

@@ -77,7 +77,11 @@ func ParseType(s string) (Type, error) {
 			return Type{Kind: k}, nil
 		}
 	}
-	return Type{}, fmt.Errorf("parse type: no Iceberg type of this name")
+	switch base, _, _ := strings.Cut(s, "<"); strings.ToLower(strings.TrimSpace(base)) {
+	case "list", "array", "map", "struct", "row", "variant":
+		return Type{}, fmt.Errorf("parse type: no nested types: use string, which takes a list, map or struct as its JSON text")
+	}
+	return Type{}, fmt.Errorf("parse type: want boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz, string, uuid, fixed[n] or binary")
 }
 
 // String renders the type as ParseType reads it.

@@ -144,21 +144,28 @@ func parseLSN3(s string) (Body, error) {
 	return Body{}, fmt.Errorf("read position: stream-position is not a log sequence number of three parts: %w", ErrNoPosition)
 }
 
+// paddedHex reads at most 15 hex digits, leading zeros included.
 func paddedHex(s string) (n uint64, ok bool) {
+	bad := byte(0)
 	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c-'0' <= 9:
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | uint64(c)
+		digit := hexValues[s[i]]
+		bad |= digit
+		n = n<<4 | uint64(digit)
 	}
-	return n, true
+	return n, bad < 16
 }
+
+// hexValues are the values of the hex digits by their byte; 16 stands for no
+// digit.
+const hexValues = noDigits + noDigits + noDigits +
+	"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09" + "\x10\x10\x10\x10\x10\x10" + // 0 to 9
+	hexLetters + noDigits + hexLetters + noDigits + // A to F, a to f
+	noDigits + noDigits + noDigits + noDigits + noDigits + noDigits + noDigits + noDigits
+
+const (
+	noDigits   = "\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10"
+	hexLetters = "\x10\x0a\x0b\x0c\x0d\x0e\x0f\x10\x10\x10\x10\x10\x10\x10\x10\x10"
+)
 
 // ParseLSN reads a PostgreSQL log sequence number, padded or not.
 func ParseLSN(s string) (uint64, bool) {

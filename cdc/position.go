@@ -1,6 +1,7 @@
 package cdc
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -112,61 +113,75 @@ func ChangePosition(epoch uint16, body Body, record uint64) Position {
 
 // AppendChangePosition appends the text of ChangePosition to dst.
 func AppendChangePosition(dst []byte, epoch uint16, body Body, record uint64) []byte {
-	return appendHex(appendHead(dst, epoch, body, '1'), record, 16)
+	var text [changeLen]byte
+	putHex(text[tieAt:], record)
+	putHead(text[:], epoch, body, '1')
+	return append(dst, text[:]...)
 }
 
 // LoadPosition is the position of a loaded row: below every change whose body
 // is the floor or above it, above every change whose body is below the floor.
 // builtAt, shard and sequence order loads among themselves only.
 func LoadPosition(epoch uint16, floor Body, builtAt time.Time, o Origin) (Position, error) {
-	var buf [loadLen]byte
-	text, err := AppendLoadPosition(buf[:0], epoch, floor, builtAt, o)
+	text, err := AppendLoadPosition(nil, epoch, floor, builtAt, o)
 	return Position(text), err
 }
 
 // AppendLoadPosition appends the text of LoadPosition to dst.
 func AppendLoadPosition(dst []byte, epoch uint16, floor Body, builtAt time.Time, o Origin) ([]byte, error) {
-	return appendOrigin(appendHead(dst, epoch, floor, '0'), builtAt, o)
+	return appendOrigin(dst, epoch, floor, '0', builtAt, o)
 }
 
 // ArrivalPosition is the position of a change of a table whose position kind
 // is None: it identifies the record and orders nothing.
 func ArrivalPosition(epoch uint16, builtAt time.Time, o Origin) (Position, error) {
-	var buf [loadLen]byte
-	text, err := appendOrigin(appendHead(buf[:0], epoch, Body{}, '1'), builtAt, o)
+	text, err := appendOrigin(nil, epoch, Body{}, '1', builtAt, o)
 	return Position(text), err
 }
 
-// appendHead appends what all positions begin with, up to the tie.
-func appendHead(dst []byte, epoch uint16, body Body, rank byte) []byte {
-	dst = append(appendHex(dst, uint64(epoch), 4), '.')
-	dst = appendHex(appendHex(dst, body.Hi, 16), body.Lo, 16)
-	return append(dst, '.', rank, '.')
-}
+// tieAt is where the tie of a position begins.
+const tieAt = changeLen - 16
 
-// hexPairs holds the two digits of every byte, one after another.
-const hexPairs = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" +
-	"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-	"404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f" +
-	"606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f" +
-	"808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f" +
-	"a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf" +
-	"c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf" +
-	"e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+// putHead writes what all positions begin with, up to the tie. Numbers are
+// written from the last to the first, each with zeros before it that the one
+// before overwrites.
+func putHead(text []byte, epoch uint16, body Body, rank byte) {
+	_ = text[tieAt-1]
+	text[39], text[38], text[37] = '.', rank, '.'
+	putHex(text[21:], body.Lo)
+	putHex(text[5:], body.Hi)
+	text[4] = '.'
+	binary.BigEndian.PutUint32(text, uint32(hexDigits(uint32(epoch))))
+}
 
 // appendHex appends the low digits hex digits of n, at most 16.
 func appendHex(dst []byte, n uint64, digits int) []byte {
-	var buf [16]byte
-	for i := range 8 {
-		at := n >> (56 - 8*i) & 0xff * 2
-		buf[2*i], buf[2*i+1] = hexPairs[at], hexPairs[at+1]
-	}
-	return append(dst, buf[16-digits:]...)
+	var text [16]byte
+	putHex(text[:], n)
+	return append(dst, text[16-digits:]...)
 }
 
-// appendOrigin appends (time, shard, sequence) as 69 hex digits. On an error
-// it returns nil.
-func appendOrigin(dst []byte, builtAt time.Time, o Origin) ([]byte, error) {
+// putHex writes the 16 hex digits of n.
+func putHex(text []byte, n uint64) {
+	binary.BigEndian.PutUint64(text[8:], hexDigits(uint32(n)))
+	binary.BigEndian.PutUint64(text, hexDigits(uint32(n>>32)))
+}
+
+// hexDigits returns the text of the eight hex digits of n, the first in the
+// highest byte: all are made at once, one in each byte of a word.
+func hexDigits(n uint32) uint64 {
+	const ones = 0x0101010101010101
+	w := uint64(n)
+	w = (w | w<<16) & 0x0000ffff0000ffff
+	w = (w | w<<8) & 0x00ff00ff00ff00ff
+	w = (w | w<<4) & (0xf * ones)
+	letters := (w + 6*ones) >> 4 & ones // 1 where a digit is 10 or more
+	return w + '0'*ones + letters*('a'-'0'-10)
+}
+
+// appendOrigin appends a position's beginning and (time, shard, sequence) as
+// 69 hex digits. On an error it returns nil.
+func appendOrigin(dst []byte, epoch uint16, body Body, rank byte, builtAt time.Time, o Origin) ([]byte, error) {
 	const maxSeconds = 1 << 36 // the year 4147; its microseconds fit 14 hex digits
 	var micros, shard uint64
 	if !builtAt.IsZero() {
@@ -187,31 +202,49 @@ func appendOrigin(dst []byte, builtAt time.Time, o Origin) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("make position: sequence number is not a number of at most 188 bits: %w", ErrNoPosition)
 	}
-	dst = appendHex(appendHex(dst, micros, 14), shard, 8)
-	return appendHex(appendHex(appendHex(dst, sequence[0], 15), sequence[1], 16), sequence[2], 16), nil
+	var text [loadLen]byte // 14 digits, 8, 15, 16, 16
+	putHex(text[tieAt+53:], sequence[2])
+	putHex(text[tieAt+37:], sequence[1])
+	putHex(text[tieAt+21:], sequence[0])
+	binary.BigEndian.PutUint64(text[tieAt+14:], hexDigits(uint32(shard)))
+	putHex(text[tieAt-2:], micros)
+	putHead(text[:], epoch, body, rank)
+	return append(dst, text[:]...), nil
 }
 
 // parseSequence reads decimal digits into 188 bits, most significant word
-// first, 18 digits at a time. No digit at all is zero.
+// first. No digit at all is zero.
 func parseSequence(s string) (words [3]uint64, ok bool) {
-	chunk, power := uint64(0), uint64(1)
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
+	const chunk = 16
+	for first := len(s) % chunk; first > 0; first-- {
+		if s[0]-'0' > 9 {
 			return words, false
 		}
-		chunk, power = chunk*10+uint64(s[i]-'0'), power*10
-		if power < 1e18 && i+1 < len(s) {
-			continue
-		}
-		for w := 2; w >= 0; w-- {
-			high, low := bits.Mul64(words[w], power)
-			low, over := bits.Add64(low, chunk, 0)
-			words[w], chunk = low, high+over
-		}
-		if chunk != 0 || words[0]>>60 != 0 {
-			return words, false
-		}
-		power = 1
+		words[2], s = words[2]*10+uint64(s[0]-'0'), s[1:]
 	}
-	return words, true
+	for ; len(s) > 0; s = s[chunk:] {
+		high, okHigh := eightDigits(s)
+		low, okLow := eightDigits(s[8:])
+		carry := high*1e8 + low
+		for w := 2; w >= 0; w-- {
+			high, low := bits.Mul64(words[w], 1e16)
+			low, over := bits.Add64(low, carry, 0)
+			words[w], carry = low, high+over
+		}
+		if !okHigh || !okLow || carry != 0 {
+			return words, false
+		}
+	}
+	return words, words[0]>>60 == 0
+}
+
+// eightDigits reads the eight decimal digits that s begins with, all at once.
+func eightDigits(s string) (n uint64, ok bool) {
+	const ones = 0x0101010101010101
+	_ = s[7]
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	ok = (w&(0xf0*ones) | (w+6*ones)&(0xf0*ones)>>4) == '3'*ones
+	w = w & (0xf * ones) * (10<<8 + 1) >> 8                   // pairs
+	w = w & 0x00ff00ff00ff00ff * (100<<16 + 1) >> 16          // fours
+	return w & 0x0000ffff0000ffff * (10000<<32 + 1) >> 32, ok // all
 }

@@ -11,11 +11,26 @@ import (
 // SkipPlain returns the first index from i on whose byte is not plain inside a
 // JSON string: a quote, a backslash, a control character or not ASCII.
 func SkipPlain(b []byte, i int) int {
+	if i+8 <= len(b) { // most texts end here
+		if mask := special(binary.LittleEndian.Uint64(b[i:])); mask != 0 {
+			return i + bits.TrailingZeros64(mask)/8
+		}
+		i += 8
+	}
 	for ; i+32 <= len(b); i += 32 { // long texts
 		w := b[i : i+32]
-		if special(binary.LittleEndian.Uint64(w))|special(binary.LittleEndian.Uint64(w[8:]))|
-			special(binary.LittleEndian.Uint64(w[16:]))|special(binary.LittleEndian.Uint64(w[24:])) != 0 {
-			break
+		first, second := special(binary.LittleEndian.Uint64(w)), special(binary.LittleEndian.Uint64(w[8:]))
+		third, fourth := special(binary.LittleEndian.Uint64(w[16:])), special(binary.LittleEndian.Uint64(w[24:]))
+		switch {
+		case first|second|third|fourth == 0:
+		case first != 0:
+			return i + bits.TrailingZeros64(first)/8
+		case second != 0:
+			return i + 8 + bits.TrailingZeros64(second)/8
+		case third != 0:
+			return i + 16 + bits.TrailingZeros64(third)/8
+		default:
+			return i + 24 + bits.TrailingZeros64(fourth)/8
 		}
 	}
 	for ; i+8 <= len(b); i += 8 {
@@ -37,6 +52,21 @@ func special(w uint64) uint64 {
 		highs = 0x80 * ones
 	)
 	return ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & highs
+}
+
+// SkipDigits returns the first index from i on whose byte is not a decimal digit.
+func SkipDigits(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		const ones = 0x0101010101010101
+		w := binary.LittleEndian.Uint64(b[i:]) ^ '0'*ones // digits become 0 to 9
+		if mask := (w + (0x80-10)*ones | w) & (0x80 * ones); mask != 0 {
+			return i + bits.TrailingZeros64(mask)/8
+		}
+	}
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	return i
 }
 
 // appendUnescaped appends the text of a JSON string body whose escapes were

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -14,31 +16,57 @@ import (
 // A comparison decides one table.
 type comparison struct {
 	table        *catalog.Table
+	tables       []*catalog.Table // of the run
 	source, lake Reader
-	options      Options
+	options      *Options
 	tell         func(Progress)
+	saved        *savedRun
+	versions     func(a, b []byte) int // compares values of the version column; nil: there is none
+	version      string
 }
 
-// run fills the report of the table. Every error ends up in its Why.
-func (c *comparison) run(ctx context.Context) (r TableReport) {
-	r = TableReport{Table: c.table.Source, Target: target(c.table), Key: c.table.Key}
+// run fills the report of the table. What keeps the table from being decided
+// ends up in its Why; the error is that of the checkpoint.
+func (c *comparison) run(ctx context.Context) (r TableReport, err error) {
+	if done := c.saved.done(c.table.Source); done != nil {
+		return *done, nil
+	}
+	r = TableReport{Table: c.table.Source, Target: target(c.table), Key: c.table.Key, Losses: losses(c.table)}
+	began := c.now()
+	c.version, c.versions = versionOf(c.table, c.options.Version)
+	r.decide(c.table, c.untimely(ctx, c.compare(ctx, &r)))
 	if c.options.Now != nil {
-		began := c.options.Now()
-		defer func() { r.Seconds = c.options.Now().Sub(began).Seconds() }()
+		r.Seconds = c.now().Sub(began).Seconds()
 	}
-	err := c.compare(ctx, &r)
-	switch {
-	case r.Counts != (Counts{}):
-		r.Verdict = Different
-	case err != nil:
-		r.Verdict = Inconclusive
-	default:
-		r.Verdict = Equal
+	r.sortFindings()
+	if stopped := ctx.Err() != nil; stopped || r.Verdict == Inconclusive {
+		return r, nil // not decided: the checkpoint has what was found so far
 	}
-	if err != nil {
-		r.Why = err.Error()
+	return r, c.saved.decided(context.WithoutCancel(ctx), &r)
+}
+
+// untimely says of an error that it is no more than the end of the time.
+func (*comparison) untimely(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("%w: it continues where it was if it runs again with the same checkpoint", errTimeout)
 	}
-	return r
+	return err
+}
+
+func (c *comparison) now() time.Time {
+	if c.options.Now == nil {
+		return time.Time{}
+	}
+	return c.options.Now()
+}
+
+// timeOf is a time of the source's clock, ours when the source has none. Only
+// settling needs it.
+func (c *comparison) timeOf(t time.Time) time.Time {
+	if t.IsZero() && c.options.Settle > 0 {
+		return c.now()
+	}
+	return t
 }
 
 func target(t *catalog.Table) string {
@@ -48,25 +76,185 @@ func target(t *catalog.Table) string {
 	return t.Database() + "." + t.Name()
 }
 
+// losses lists what the pipeline file allows to be lost of a table's values.
+func losses(t *catalog.Table) map[string][]catalog.Loss {
+	var all map[string][]catalog.Loss
+	for _, c := range comparedColumns(t) {
+		if len(c.AllowLossy) == 0 {
+			continue
+		}
+		if all == nil {
+			all = map[string][]catalog.Loss{}
+		}
+		all[c.Name] = c.AllowLossy
+	}
+	return all
+}
+
+// decide gives the verdict. err is what kept the table from being read.
+func (r *TableReport) decide(t *catalog.Table, err error) {
+	var why []string
+	if err != nil {
+		why = append(why, err.Error())
+	}
+	if r.Unsettled > 0 {
+		why = append(why, fmt.Sprintf("keys that changed faster than they could be compared: %d", r.Unsettled))
+	}
+	if r.Undecided > 0 {
+		why = append(why, fmt.Sprintf("keys that differ, while the lake has not come far enough to tell whether their changes are lost or late: %d", r.Undecided))
+	}
+	if r.UnreadBuckets > 0 && err == nil && r.Counts == (Counts{}) {
+		why = append(why, fmt.Sprintf("differing buckets not read: %d", r.UnreadBuckets))
+	}
+	switch {
+	case r.Counts != (Counts{}) && loadIsOpen(t):
+		r.Verdict = Inconclusive
+		why = append([]string{"a load of the table is not finished: rows of the lake may be left over, or still to come (icehose resync finish)"}, why...)
+	case r.Counts != (Counts{}):
+		r.Verdict = Different
+	case len(why) > 0:
+		r.Verdict = Inconclusive
+	default:
+		r.Verdict = Equal
+	}
+	r.Why = strings.Join(why, "; ")
+}
+
+// loadIsOpen reports whether a load was announced and not finished.
+func loadIsOpen(t *catalog.Table) bool {
+	return slices.ContainsFunc(t.Loads, func(l catalog.LoadStart) bool { return !l.Finished })
+}
+
 func (c *comparison) compare(ctx context.Context, r *TableReport) error {
-	c.tell(Progress{Table: c.table.Source, Step: Digesting})
-	source, lake, err := both(ctx, c, func(ctx context.Context, side Reader, _ bool) (Pinned, error) {
-		return side.Pin(ctx, c.table)
+	if keys := c.options.Keys[c.table.Source]; keys != nil {
+		r.Scope = fmt.Sprintf("%d keys", keys.Len())
+		return c.compareKeys(ctx, r, func(context.Context, View) (*Keys, error) { return keys, nil })
+	}
+	if since := c.options.Since; since != nil && slices.ContainsFunc(comparedColumns(c.table), func(col *catalog.Column) bool { return col.Name == since.Column }) {
+		r.Scope = "rows of the source with " + since.Column + " from " + since.From.UTC().Format(time.RFC3339) + " on"
+		return c.compareKeys(ctx, r, c.keysSince)
+	}
+	return c.compareAll(ctx, r)
+}
+
+// views are the two sides of a table at their moments.
+type views struct{ source, lake View }
+
+func (v *views) close() {
+	for _, view := range []View{v.source, v.lake} {
+		if view != nil {
+			_ = view.Close() // it only read: there is nothing left that could be lost
+		}
+	}
+	v.source, v.lake = nil, nil
+}
+
+// open opens both sides. Whatever it opened is closed when it fails.
+func (c *comparison) open(ctx context.Context, r *TableReport) (*views, error) {
+	v := &views{}
+	var err error
+	v.source, v.lake, err = both(ctx, c.source, c.lake, func(ctx context.Context, side Reader, exact bool) (View, error) {
+		return side.Open(ctx, c.table, exact)
 	})
+	if err != nil {
+		v.close()
+		return nil, err
+	}
+	source, lake := v.source.Pinned(), v.lake.Pinned()
+	r.Source.pin(source)
+	r.Lake.pin(lake)
+	if !source.Time.IsZero() && !lake.Newest.Committed.IsZero() {
+		lag := max(0, source.Time.Sub(lake.Newest.Committed).Seconds())
+		r.CommitLag = &lag
+	}
+	return v, nil
+}
+
+// compareAll compares the whole table, or a sample, slice by slice.
+func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
+	c.tell(Progress{Table: c.table.Source, Step: Digesting})
+	v, err := c.open(ctx, r)
 	if err != nil {
 		return err
 	}
-	r.Source.Moment, r.Lake.Moment = source.Moment, lake.Moment
-	r.Buckets = bucketCount(max(source.Rows, lake.Rows))
-	want, got, err := both(ctx, c, func(ctx context.Context, side Reader, _ bool) ([]canon.Digest, error) {
-		digests, err := side.Digests(ctx, c.table, r.Buckets)
-		if err == nil && len(digests) != r.Buckets {
-			err = fmt.Errorf("asked for %d digests, got %d", r.Buckets, len(digests))
+	defer func() { v.close() }()
+	rows := max(v.source.Pinned().Rows, v.lake.Pinned().Rows)
+	next := 0
+	if partial := c.saved.partial(c.table.Source); partial != nil {
+		next = partial.Next
+		moments := *r
+		*r = partial.Report.report()
+		r.Source.Moment, r.Lake.Moment, r.Lake.Newest, r.CommitLag = moments.Source.Moment, moments.Lake.Moment, moments.Lake.Newest, moments.CommitLag
+	} else {
+		r.Buckets = bucketCount(rows)
+	}
+	end := c.sample(r)
+	size := sliceOf(r.Buckets, rows, c.options.SliceRows)
+	for from := next; from < end; from += size {
+		if v.source == nil {
+			if v, err = c.open(ctx, r); err != nil {
+				v = &views{}
+				return err
+			}
+		}
+		part := Part{Buckets: r.Buckets, Version: c.version}
+		if to := min(from+size, end); from > 0 || to < r.Buckets {
+			for b := from; b < to; b++ {
+				part.Only = append(part.Only, b)
+			}
+		}
+		suspects, err := c.compareSlice(ctx, r, v, part)
+		v.close()
+		if err := errors.Join(err, c.settle(ctx, r, suspects)); err != nil {
+			return err
+		}
+		if r.UnreadBuckets > 0 {
+			return nil
+		}
+		if err := c.saved.sliced(ctx, r, from+size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample makes enough buckets to take a fraction of them, and returns how many
+// to compare.
+func (c *comparison) sample(r *TableReport) int {
+	fraction := c.options.sampled()
+	if fraction == 0 {
+		return r.Buckets
+	}
+	const steps = 16 // buckets in the sample at least, so that it is not much larger than asked for
+	for r.Buckets < MaxBuckets && float64(r.Buckets)*fraction < steps {
+		r.Buckets <<= 1
+	}
+	end := int(math.Ceil(float64(r.Buckets) * fraction))
+	r.Sampled = float64(end) / float64(r.Buckets)
+	return end
+}
+
+// sliceOf returns how many buckets make a slice of at most the given rows.
+func sliceOf(buckets int, rows, most int64) int {
+	size := buckets
+	for most > 0 && size > 1 && rows/int64(buckets/size) > most {
+		size >>= 1
+	}
+	return size
+}
+
+// compareSlice digests some buckets on both sides and compares the rows of
+// those that differ.
+func (c *comparison) compareSlice(ctx context.Context, r *TableReport, v *views, part Part) ([]*suspect, error) {
+	want, got, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) ([]canon.Digest, error) {
+		digests, err := side.Digests(ctx, part)
+		if err == nil && len(digests) != part.Buckets {
+			err = fmt.Errorf("asked for %d digests, got %d", part.Buckets, len(digests))
 		}
 		return digests, err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Source.count(want)
 	r.Lake.count(got)
@@ -76,21 +264,33 @@ func (c *comparison) compare(ctx context.Context, r *TableReport) error {
 			differing = append(differing, b)
 		}
 	}
-	r.DifferingBuckets = len(differing)
+	r.DifferingBuckets += len(differing)
 	if len(differing) == 0 {
-		return nil
+		return nil, nil
 	}
 	c.tell(Progress{Table: c.table.Source, Step: Comparing})
-	for len(differing) > 0 && len(r.Findings) < c.options.MaxFindings {
+	var suspects []*suspect
+	for len(differing) > 0 && !c.enough(r, suspects) {
 		n := wave(differing, want, got, c.options.MaxRows)
-		if err := c.compareBuckets(ctx, r, differing[:n], want, got); err != nil {
+		more, err := c.compareBuckets(ctx, r, v, differing[:n], want, got)
+		suspects = append(suspects, more...)
+		if err != nil {
 			r.UnreadBuckets = len(differing)
-			return err
+			return suspects, err
 		}
 		differing = differing[n:]
 	}
 	r.UnreadBuckets = len(differing)
-	return nil
+	return suspects, nil
+}
+
+// suspectsPerFinding bounds the suspects that are looked at again: most may
+// turn out to be in flight.
+const suspectsPerFinding = 16
+
+// enough reports whether no more buckets need to be read.
+func (c *comparison) enough(r *TableReport, suspects []*suspect) bool {
+	return len(r.Findings) >= c.options.MaxFindings || len(suspects) >= suspectsPerFinding*c.options.MaxFindings
 }
 
 // wave returns how many of the buckets, one at least, fit in memory together.
@@ -106,89 +306,68 @@ func wave(buckets []int, want, got []canon.Digest, maxRows int) int {
 }
 
 // compareBuckets fetches the rows of some buckets from both sides and adds
-// what differs to the report. Rows that do not add up to the digest of the
-// first reading are not compared: something else was read than was judged.
-func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, buckets []int, want, got []canon.Digest) error {
-	index := make(map[int]int, len(buckets)) // bucket -> its place in buckets
-	wantHere, gotHere := make([]canon.Digest, len(buckets)), make([]canon.Digest, len(buckets))
-	for i, b := range buckets {
-		index[b] = i
-		wantHere[i], gotHere[i] = want[b], got[b]
-	}
-	source, lake, err := both(ctx, c, func(ctx context.Context, side Reader, isLake bool) (*rowSet, error) {
-		expected := wantHere
-		if isLake {
-			expected = gotHere
+// what differs to the report, or to the suspects. Rows that do not add up to
+// the digest of the first reading are not compared: something else was read
+// than was judged.
+func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *views, buckets []int, want, got []canon.Digest) ([]*suspect, error) {
+	part := Part{Buckets: len(want), Only: buckets, Version: c.version}
+	source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, isSource bool) (*rowSet, error) {
+		expected := got
+		if isSource {
+			expected = want
 		}
-		return fetch(ctx, side, c.table, r.Buckets, index, expected)
+		return fetch(ctx, side, part, expected)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	before := r.Counts
-	for d := range merge(source, lake) {
-		if err := r.Counts.add(d.kind, d.rows); err != nil {
+	suspects, differ, err := c.judge(r, source, lake, c.timeOf(v.source.Pinned().Time))
+	if err == nil && !differ {
+		err = errors.New("compare rows: digests differ and rows do not")
+	}
+	return suspects, err
+}
+
+// judge adds what differs to the report; with Settle it only suspects it.
+func (c *comparison) judge(r *TableReport, source, lake *rowSet, at time.Time) (suspects []*suspect, differ bool, err error) {
+	for p := range pairs(source, lake) {
+		if agree(p.source, p.lake) {
+			continue
+		}
+		differ = true
+		s := c.suspect(source, lake, p, at)
+		if c.options.Settle > 0 {
+			suspects = append(suspects, s)
+			continue
+		}
+		if err := c.find(r, s); err != nil {
+			return nil, true, err
+		}
+	}
+	return suspects, differ, nil
+}
+
+// find adds what is known of a key to the findings.
+func (c *comparison) find(r *TableReport, s *suspect) error {
+	for _, d := range s.differences {
+		if d.rows == 0 {
+			continue
+		}
+		f := Finding{Kind: d.kind, Rows: d.rows}
+		if d.kind == Differs && s.behind != nil {
+			f.Kind, f.Behind = Stale, s.behind
+		}
+		if err := r.Counts.add(f.Kind, d.rows); err != nil {
 			return err
 		}
-		if len(r.Findings) < c.options.MaxFindings {
-			key, err := keyTexts(d.key, len(c.table.Key))
-			if err != nil {
-				return err
-			}
-			r.Findings = append(r.Findings, Finding{Kind: d.kind, Key: key, Rows: d.rows})
+		if len(r.Findings) >= c.options.MaxFindings {
+			continue
 		}
-	}
-	if r.Counts == before {
-		return errors.New("compare rows: digests differ and rows do not")
+		var err error
+		if f.Key, err = keyTexts(s.key, len(c.table.Key)); err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, f)
 	}
 	return nil
-}
-
-// both asks the two sides at once. The first error stops the other side.
-func both[T any](ctx context.Context, c *comparison, ask func(ctx context.Context, side Reader, isLake bool) (T, error)) (source, lake T, err error) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		var err error
-		if source, err = ask(ctx, c.source, false); err != nil {
-			return fmt.Errorf("read source: %w", err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		var err error
-		if lake, err = ask(ctx, c.lake, true); err != nil {
-			return fmt.Errorf("read lake: %w", err)
-		}
-		return nil
-	})
-	err = group.Wait()
-	return source, lake, err
-}
-
-// fetch reads the rows of the buckets in index, and checks that they are those
-// that were digested.
-func fetch(ctx context.Context, side Reader, t *catalog.Table, buckets int, index map[int]int, expected []canon.Digest) (*rowSet, error) {
-	set := &rowSet{}
-	digests := make([]canon.Digest, len(expected))
-	wanted := func(b int) bool { _, ok := index[b]; return ok }
-	for row, err := range side.Rows(ctx, t, buckets, wanted) {
-		if err != nil {
-			return nil, err
-		}
-		i, ok := index[row.Bucket]
-		if !ok {
-			return nil, fmt.Errorf("got a row of bucket %d, which was not asked for", row.Bucket)
-		}
-		digests[i].Add(row.Hash)
-		if digests[i].Count > expected[i].Count {
-			break // keeps memory within what the digests promised
-		}
-		set.add(row)
-	}
-	for i := range digests {
-		if digests[i] != expected[i] {
-			return nil, errors.New("the table changed between two readings")
-		}
-	}
-	return set, nil
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -18,26 +19,42 @@ import (
 // how a masked one does, and in which bucket a row is; every Reader that
 // streams rows uses it.
 type Encoder struct {
-	columns []*catalog.Column // of the source, in lake order
-	key     []int             // indexes into columns, in key order
-	isKey   []bool
+	table    *catalog.Table
+	columns  []*catalog.Column // of the source, in lake order
+	ready    []canon.Column
+	kinds    []catalog.TypeKind // in the lake
+	defaults [][]byte           // what NULL in the lake means; nil: NULL
+	key      []int              // indexes into columns, in key order
+	isKey    []bool
 
 	row     []byte // canonical bytes of the current row
 	ends    []int  // where each of its fields ends
 	text    []byte // one canonical text
 	keyText []byte // canonical bytes of the key
-	err     error  // why the current row cannot be encoded
+	stamp   []byte
+	err     error // why the current row cannot be encoded
 }
 
 // NewEncoder returns an Encoder of rows of t.
 func NewEncoder(t *catalog.Table) (*Encoder, error) {
-	e := &Encoder{}
-	for _, c := range t.Columns {
-		if !c.Exclude {
-			e.columns = append(e.columns, c)
-		}
-	}
+	e := &Encoder{table: t, columns: comparedColumns(t)}
 	e.isKey = make([]bool, len(e.columns))
+	e.defaults = make([][]byte, len(e.columns))
+	for i, c := range e.columns {
+		e.ready = append(e.ready, canon.Prepare(c))
+		e.kinds = append(e.kinds, comparedKind(c))
+		if c.Default == nil || !c.NotNull || c.Mask == catalog.MaskNull {
+			continue
+		}
+		text, err := canon.Append(nil, c, canon.Delivered, []byte(*c.Default))
+		if err != nil {
+			return nil, fmt.Errorf("encode rows of %s: default of column %s: %w", t.Source, c.Name, err)
+		}
+		if c.Mask == catalog.MaskSHA256 {
+			text = maskText(nil, text)
+		}
+		e.defaults[i] = append([]byte{}, text...)
+	}
 	for _, name := range t.Key {
 		i := slices.IndexFunc(e.columns, func(c *catalog.Column) bool { return c.Name == name })
 		if i < 0 {
@@ -49,14 +66,23 @@ func NewEncoder(t *catalog.Table) (*Encoder, error) {
 	return e, nil
 }
 
+// maskText appends what catalog.MaskSHA256 leaves of a canonical text.
+func maskText(dst, text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return hex.AppendEncode(dst, sum[:])
+}
+
 // Columns returns the columns whose values make a row, in the order in which
 // they must come: those of the source that are not excluded.
 func (e *Encoder) Columns() []*catalog.Column { return e.columns }
 
 // Reset begins a row.
 func (e *Encoder) Reset() {
-	e.row, e.ends, e.err = e.row[:0], e.ends[:0], nil
+	e.row, e.ends, e.stamp, e.err = e.row[:0], e.ends[:0], e.stamp[:0], nil
 }
+
+// Stamp gives the current row a stamp (Row.Stamp).
+func (e *Encoder) Stamp(text []byte) { e.stamp = append(e.stamp[:0], text...) }
 
 // Null is the next column's value: NULL.
 func (e *Encoder) Null() {
@@ -67,27 +93,53 @@ func (e *Encoder) Null() {
 	e.ends = append(e.ends, len(e.row))
 }
 
-// Canonical is the next column's value as the lake holds it: its canonical
-// text, masked when the column is.
+// Lake is the next column's value as the lake has it: its canonical text,
+// masked when the column is; nil for NULL. NULL means the column's default
+// where the source forbids NULL: the row was written before the column was.
+func (e *Encoder) Lake(text []byte) {
+	i := len(e.ends)
+	if text == nil && i < len(e.defaults) {
+		text = e.defaults[i]
+	}
+	if text == nil {
+		e.Null()
+		return
+	}
+	e.Canonical(text)
+}
+
+// Canonical is the next column's value: its canonical text, masked when the
+// column is.
 func (e *Encoder) Canonical(text []byte) {
-	e.row = canon.AppendField(e.row, text)
+	i := len(e.ends)
+	if i >= len(e.columns) {
+		e.fail(errTooMany)
+		return
+	}
+	var err error
+	if e.row, err = canon.AppendTyped(e.row, e.kinds[i], text); err != nil {
+		e.fail(fmt.Errorf("encode row: column %s: %w", e.columns[i].Name, err))
+	}
 	e.ends = append(e.ends, len(e.row))
 }
+
+var errTooMany = errors.New("encode row: more values than columns")
 
 // Value is the next column's value as the source writes it. It is masked, and
 // loses what the pipeline file lets it lose, on its way. The error is kept for
 // the end of the row.
 func (e *Encoder) Value(form canon.Form, text []byte) {
-	if len(e.ends) >= len(e.columns) {
-		e.fail(errors.New("encode row: more values than columns"))
+	i := len(e.ends)
+	if i >= len(e.columns) {
+		e.fail(errTooMany)
 		return
 	}
-	c := e.columns[len(e.ends)]
+	c := e.columns[i]
 	if c.Mask == catalog.MaskNull {
 		e.Null()
 		return
 	}
-	out, null, err := canon.AppendValue(e.text[:0], c, form, text)
+	out, null, err := e.ready[i].AppendValue(e.text[:0], form, text)
 	e.text = out
 	switch {
 	case err != nil:
@@ -96,8 +148,7 @@ func (e *Encoder) Value(form canon.Form, text []byte) {
 	case null:
 		e.Null()
 	case c.Mask == catalog.MaskSHA256:
-		sum := sha256.Sum256(out)
-		e.text = hex.AppendEncode(e.text[:0], sum[:])
+		e.text = maskText(e.text[:0], out)
 		e.Canonical(e.text)
 	default:
 		e.Canonical(out)
@@ -118,6 +169,21 @@ func (e *Encoder) End() error {
 	return e.err
 }
 
+// field returns the canonical bytes of column i of the finished row.
+func (e *Encoder) field(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = e.ends[i-1]
+	}
+	return e.row[from:e.ends[i]]
+}
+
+// value returns the canonical text of column i of the finished row.
+func (e *Encoder) value(i int) (text []byte, null bool) {
+	length, text, _ := bytes.Cut(e.field(i), []byte{':'})
+	return text, string(length) == "N"
+}
+
 // place finds the key and the bucket of the finished row. The row hash is
 // known only when it was needed for that: for a table without a key.
 func (e *Encoder) place(buckets int) (Row, error) {
@@ -132,17 +198,13 @@ func (e *Encoder) place(buckets int) (Row, error) {
 	}
 	e.keyText = e.keyText[:0]
 	for _, i := range e.key {
-		from := 0
-		if i > 0 {
-			from = e.ends[i-1]
-		}
-		e.keyText = append(e.keyText, e.row[from:e.ends[i]]...)
+		e.keyText = append(e.keyText, e.field(i)...)
 	}
 	return Row{Bucket: bucketOf(canon.HashRow(e.keyText), buckets), Key: e.keyText}, nil
 }
 
 func bucketOf(h canon.Hash, buckets int) int {
-	return int(h.Lo % uint64(buckets))
+	return int(h.Lo & uint64(buckets-1))
 }
 
 // finish completes a placed row.
@@ -153,38 +215,62 @@ func (e *Encoder) finish(r Row) Row {
 	return r
 }
 
-// DigestRows digests a stream of encoded rows: Digests of a Reader whose rows
-// pass through this process.
-func DigestRows(rows iter.Seq2[*Encoder, error], buckets int) ([]canon.Digest, error) {
-	digests := make([]canon.Digest, buckets)
+// DigestRows digests the rows of a part in a stream of encoded rows: Digests
+// of a View whose rows pass through this process. The stream may have more
+// rows than the part.
+func DigestRows(t *catalog.Table, rows iter.Seq2[*Encoder, error], part Part) ([]canon.Digest, error) {
+	s, err := part.selector(t)
+	if err != nil {
+		return nil, err
+	}
+	digests := make([]canon.Digest, part.Buckets)
 	for e, err := range rows {
 		if err != nil {
 			return nil, err
 		}
-		row, err := e.place(buckets)
+		row, err := e.place(part.Buckets)
 		if err != nil {
 			return nil, err
 		}
-		digests[row.Bucket].Add(e.finish(row).Hash)
+		if s.has(e, &row) {
+			digests[row.Bucket].Add(e.finish(row).Hash)
+		}
 	}
 	return digests, nil
 }
 
-// SelectRows yields the rows of a stream whose bucket is wanted: Rows of a
-// Reader whose rows pass through this process.
-func SelectRows(rows iter.Seq2[*Encoder, error], buckets int, wanted func(int) bool) iter.Seq2[Row, error] {
+// SelectRows yields the rows of a part in a stream of encoded rows: Rows of a
+// View whose rows pass through this process. The stream may have more rows
+// than the part.
+func SelectRows(t *catalog.Table, rows iter.Seq2[*Encoder, error], part Part) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		s, err := part.selector(t)
+		version := slices.IndexFunc(comparedColumns(t), func(c *catalog.Column) bool { return c.Name == part.Version })
+		if err == nil && part.Version != "" && version < 0 {
+			err = fmt.Errorf("select rows of %s: no column %s", t.Source, part.Version)
+		}
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
 		for e, err := range rows {
 			if err != nil {
 				yield(Row{}, err)
 				return
 			}
-			row, err := e.place(buckets)
+			row, err := e.place(part.Buckets)
 			if err != nil {
 				yield(Row{}, err)
 				return
 			}
-			if wanted(row.Bucket) && !yield(e.finish(row), nil) {
+			if !s.has(e, &row) {
+				continue
+			}
+			row.Stamp = e.stamp
+			if part.Version != "" {
+				row.Version, _ = e.value(version)
+			}
+			if !yield(e.finish(row), nil) {
 				return
 			}
 		}

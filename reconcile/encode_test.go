@@ -15,6 +15,15 @@ import (
 
 func encoderOf(t *testing.T, columns string) *reconcile.Encoder {
 	t.Helper()
+	e, err := reconcile.NewEncoder(tableOf(t, columns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func tableOf(t *testing.T, columns string) *catalog.Table {
+	t.Helper()
 	p, err := catalog.Parse("pipeline.yaml", []byte(`version: 1
 database: lake
 source: {engine: postgresql, position: postgres}
@@ -27,11 +36,7 @@ tables:
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := reconcile.NewEncoder(p.Tables[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return p.Tables[0]
 }
 
 // digestOf digests the row that fill encodes.
@@ -41,7 +46,7 @@ func digestOf(e *reconcile.Encoder, fill func(*reconcile.Encoder)) (canon.Digest
 		fill(e)
 		yield(e, nil)
 	}
-	digests, err := reconcile.DigestRows(rows, 1)
+	digests, err := reconcile.DigestRows(&catalog.Table{}, rows, reconcile.Part{Buckets: 1})
 	if err != nil {
 		return canon.Digest{}, err
 	}

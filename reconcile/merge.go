@@ -12,30 +12,37 @@ import (
 	"icehose/internal/canon"
 )
 
-// A rowSet holds the rows of some buckets of one side. Keys lie end to end in
-// one slice, so that a row costs no allocation.
+// A rowSet holds some rows of one side. What they hold of variable length lies
+// end to end in one slice, so that a row costs no allocation.
 type rowSet struct {
-	keys []byte
+	data []byte
 	rows []keptRow
 }
 
+// A keptRow is a row whose key, version and stamp follow each other in data.
 type keptRow struct {
-	from, to int // of the key, in keys
-	hash     canon.Hash
+	from, key, version, stamp int // where it begins, and where each part ends
+	hash                      canon.Hash
+	bucket                    int
 }
 
 func (s *rowSet) add(r Row) {
-	from := len(s.keys)
-	s.keys = append(s.keys, r.Key...)
-	s.rows = append(s.rows, keptRow{from: from, to: len(s.keys), hash: r.Hash})
+	k := keptRow{from: len(s.data), hash: r.Hash, bucket: r.Bucket}
+	s.data = append(s.data, r.Key...)
+	k.key = len(s.data)
+	s.data = append(s.data, r.Version...)
+	k.version = len(s.data)
+	s.data = append(s.data, r.Stamp...)
+	k.stamp = len(s.data)
+	s.rows = append(s.rows, k)
 }
 
-func (s *rowSet) key(i int) []byte { return s.keys[s.rows[i].from:s.rows[i].to] }
+func (s *rowSet) key(i int) []byte { return s.data[s.rows[i].from:s.rows[i].key] }
 
 // sort orders the rows by key bytes, and those of one key by hash.
 func (s *rowSet) sort() {
 	slices.SortFunc(s.rows, func(a, b keptRow) int {
-		if c := bytes.Compare(s.keys[a.from:a.to], s.keys[b.from:b.to]); c != 0 {
+		if c := bytes.Compare(s.data[a.from:a.key], s.data[b.from:b.key]); c != 0 {
 			return c
 		}
 		return compareHashes(a.hash, b.hash)
@@ -51,20 +58,45 @@ func (s *rowSet) group(i int) int {
 	return end
 }
 
+// version returns the greatest version of some rows, nil for none.
+func (s *rowSet) version(rows []keptRow, compare func(a, b []byte) int) []byte {
+	var newest []byte
+	for _, r := range rows {
+		if v := s.data[r.key:r.version]; len(v) > 0 && (newest == nil || compare(v, newest) > 0) {
+			newest = v
+		}
+	}
+	return newest
+}
+
+// state is a text that is the same for two readings of a key's rows only if
+// nothing has changed.
+func (s *rowSet) state(rows []keptRow) string {
+	var b []byte
+	for _, r := range rows {
+		b = strconv.AppendUint(b, r.hash.Hi, 16)
+		b = append(b, '.')
+		b = strconv.AppendUint(b, r.hash.Lo, 16)
+		b = append(b, '.')
+		b = append(b, s.data[r.version:r.stamp]...)
+		b = append(b, '/')
+	}
+	return string(b)
+}
+
 func compareHashes(a, b canon.Hash) int {
 	return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo))
 }
 
-// A difference is a Finding whose key is still canonical bytes, in a rowSet.
-type difference struct {
-	kind Kind
-	rows uint64
-	key  []byte
+// A pair is the rows of one key on both sides.
+type pair struct {
+	key          []byte // canonical bytes, in a rowSet
+	source, lake []keptRow
 }
 
-// merge yields what differs, in the order of key bytes.
-func merge(source, lake *rowSet) iter.Seq[difference] {
-	return func(yield func(difference) bool) {
+// pairs yields every key of either side, in the order of key bytes.
+func pairs(source, lake *rowSet) iter.Seq[pair] {
+	return func(yield func(pair) bool) {
 		source.sort()
 		lake.sort()
 		for i, j := 0, 0; i < len(source.rows) || j < len(lake.rows); {
@@ -85,21 +117,24 @@ func merge(source, lake *rowSet) iter.Seq[difference] {
 			if order >= 0 {
 				key, jEnd = lake.key(j), lake.group(j)
 			}
-			for _, d := range compareKey(source.rows[i:iEnd], lake.rows[j:jEnd]) {
-				d.key = key
-				if d.rows > 0 && !yield(d) {
-					return
-				}
+			if !yield(pair{key: key, source: source.rows[i:iEnd], lake: lake.rows[j:jEnd]}) {
+				return
 			}
 			i, j = iEnd, jEnd
 		}
 	}
 }
 
+// A difference is how the rows of one key differ.
+type difference struct {
+	kind Kind
+	rows uint64
+}
+
 // compareKey compares the rows of one key, sorted by hash. Rows that only one
 // side has are paired off, each pair one row that differs; what is left over
 // is missing rows, or rows too many: extra when the source does not have the
-// key at all, else duplicate.
+// key at all, else duplicate. Kinds without rows are among the result.
 func compareKey(source, lake []keptRow) [3]difference {
 	onlySource, onlyLake := len(source), len(lake)
 	for i, j := 0, 0; i < len(source) && j < len(lake); {
@@ -122,6 +157,11 @@ func compareKey(source, lake []keptRow) [3]difference {
 		{kind: Missing, rows: uint64(onlySource - differs)},
 		{kind: tooMany, rows: uint64(onlyLake - differs)},
 	}
+}
+
+// agree reports whether the rows of one key, sorted by hash, are the same.
+func agree(source, lake []keptRow) bool {
+	return slices.EqualFunc(source, lake, func(a, b keptRow) bool { return a.hash == b.hash })
 }
 
 // keyTexts reads canonical key bytes back into texts, one per key column; of a

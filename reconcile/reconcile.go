@@ -13,9 +13,14 @@
 // metadata columns are not compared. What cannot be read is never passed over:
 // its table is inconclusive, with the reason.
 //
-// The package does not wait for a lake that lags behind: a Reader stands at
-// one moment, and it is for the caller to have chosen two that belong
-// together. It imports no driver; the readers are in the folders below.
+// While changes flow, a key that differs is at first a suspect (Options.Settle):
+// it is looked up again, the source first and then the newest snapshot of the
+// lake, until it agrees once (in flight), or is proven to differ although its
+// change must have arrived. What proves that is said at Options.Settle. A key
+// that keeps changing is unsettled; its table is inconclusive, not different.
+//
+// The package reads and never writes. It imports no driver; the readers are in
+// the folders below.
 package reconcile
 
 import (
@@ -30,30 +35,72 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/internal/canon"
 )
 
-// A Reader reads the tables of one side. All calls for a table see the same
-// rows: those of the moment that the first Pin chose. A Reader is used by
-// several goroutines at once, for different tables or for the same.
+// A Reader reads the tables of one side. It is used by several goroutines at once.
 type Reader interface {
-	// Pin fixes the moment at which t is read.
-	Pin(ctx context.Context, t *catalog.Table) (Pinned, error)
-	// Digests reads every row of t once and returns the digest of each of the
-	// given number of buckets.
-	Digests(ctx context.Context, t *catalog.Table, buckets int) ([]canon.Digest, error)
-	// Rows yields the rows of t whose bucket is wanted, in any order. A Row is
-	// valid until the next one. The first error ends it.
-	Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(bucket int) bool) iter.Seq2[Row, error]
+	// Open chooses the newest moment of t and returns its rows at that moment.
+	// exact asks for a moment whose place in the source's log is known as
+	// exactly as can be had, which may cost a wait of some seconds.
+	Open(ctx context.Context, t *catalog.Table, exact bool) (View, error)
+	// State says how far the side has come, over the given tables together.
+	State(ctx context.Context, tables []*catalog.Table) (State, error)
 }
 
-// Pinned says what a Reader will read.
+// A View is one table at one moment. Its methods may be called by several
+// goroutines at once, Close by one when they have ended.
+type View interface {
+	Pinned() Pinned
+	// Digests reads the rows of the part once and returns the digest of each of
+	// its buckets; those of buckets that are not meant are zero.
+	Digests(ctx context.Context, part Part) ([]canon.Digest, error)
+	// Rows yields the rows of the part, in any order. A Row is valid until the
+	// next one. The first error ends it.
+	Rows(ctx context.Context, part Part) iter.Seq2[Row, error]
+	Close() error
+}
+
+// Pinned says what a View reads.
 type Pinned struct {
-	// Moment names the moment in the words of its side: "final", "snapshot 42".
+	// Moment names the moment in the words of its side: "final", "snapshot 42",
+	// "log 0/16B3748".
 	Moment string
 	// Rows is about how many rows the table has. It decides how many buckets
 	// there are and nothing else.
 	Rows int64
+	// Time is the moment by the source's clock; zero when the side has none.
+	Time time.Time
+	// Log says where the moment stands in the source's log; nil when the side
+	// has none.
+	Log *LogRange
+	// Newest is, of a lake, the newest change that it holds of the table.
+	Newest Newest
+}
+
+// A LogRange bounds a moment in the source's log: every change below Low
+// is in the rows of that moment, no change above High is. Low and High are
+// equal when the place is known exactly.
+type LogRange struct {
+	Low  *cdc.Body `json:"-"` // nil: not known
+	High cdc.Body  `json:"-"`
+}
+
+// Newest is the newest change of a table that a lake holds.
+type Newest struct {
+	Position  cdc.Position // empty: not known
+	Committed time.Time    // when the source committed it; zero: not known
+}
+
+// A State says how far a side has come.
+type State struct {
+	// Time is, of a source, its clock; of a lake, the newest commit time of
+	// the source that any of the tables holds. Zero: not known.
+	Time time.Time
+	// Mark changes whenever rows of the tables do. Two equal marks are a side
+	// that was idle between them, up to ten seconds. Empty: not known.
+	Mark string
 }
 
 // A Row is what is compared of one row.
@@ -61,25 +108,71 @@ type Row struct {
 	Bucket int
 	// Key is the canonical bytes of the key columns, in key order; of a table
 	// without a key the 16 bytes of Hash.
-	Key  []byte
-	Hash canon.Hash // of the whole row
+	Key     []byte
+	Hash    canon.Hash // of the whole row
+	Version []byte     // canonical text of the column Part.Version; nil: NULL, or not asked for
+	// Stamp is, of a source that has such a thing, a text that changes with
+	// every change of the row, also if its values are as before; else empty.
+	Stamp []byte
 }
 
 // Options say what Run compares, and what it may use. The zero value compares
-// every table.
+// every table once: what differs is a finding, for a source that does not
+// change any more and a lake that has every change.
 type Options struct {
-	Tables      []string // schema.table of the source; empty: all
-	MaxFindings int      // kept by key per table; default 1000
+	Tables []string // schema.table of the source; empty: all
+	// Keys restricts tables, by source name, to these keys. A table that is
+	// here with nil is compared whole. Nil: no restriction; else tables that
+	// are not here are left out.
+	Keys map[string]*Keys
+	// Since restricts every table that has the column to rows that the source
+	// changed since then. Extra rows of the lake are not seen.
+	Since *Since
+	// Sample compares about this fraction of the keys, chosen by their hash;
+	// 0 and 1 are all of them.
+	Sample float64
+	// Version is the lake name of a column that grows with every change of a
+	// row: a date, a timestamp or a number. A row that differs and is older in
+	// the lake is stale. Tables without it are compared without it.
+	Version string
+
+	// Settle makes Run look again at keys that differ, and is how far the lake
+	// must have come past the last change of a source row before a difference
+	// counts: longer than shards are ever apart. A difference is a finding when
+	// the source row was the same in at least two later looks and the lake
+	// still differed, and (a) Watermark has passed the time at which the row
+	// was first seen as it is, or (b) the lake holds a change of any table that
+	// was committed Settle after that time, or (c) for as long as Settle
+	// neither side has moved at all. 0: never look again.
+	Settle time.Duration
+	// Retries is how many times suspects are looked at; default 20.
+	Retries int
+	// Watermark returns a time of the source's clock: everything committed
+	// before it is in the lake, in every shard. Nil, or a zero time: not known.
+	Watermark func(context.Context) (time.Time, error)
+	// Timeout ends the run: tables not decided by then are inconclusive. 0: none.
+	Timeout time.Duration
+
+	MaxFindings int // kept by key per table; default 1000
 	// MaxRows bounds the rows of both sides together that are in memory while
 	// a table's differing buckets are compared; default 1<<20. A bucket that
 	// alone has more is still compared as a whole.
-	MaxRows     int
+	MaxRows int
+	// SliceRows bounds the rows of a table that are read at one moment:
+	// a larger table is compared in slices, some buckets each, every slice at
+	// its own moment. A Checkpoint knows finished slices. Each slice costs a
+	// scan of the keys. 0: no bound.
+	SliceRows   int64
 	Concurrency int  // tables at a time; default 1
 	ShowKeys    bool // name the keys of findings in what the Report writes
+	// Checkpoint keeps what is decided, so that an interrupted run continues.
+	Checkpoint Checkpoint
 	// Progress is told of every step, by one goroutine at a time.
 	Progress func(Progress)
-	// Now times each table; without it the report says no times.
+	// Now times each table; without it the report says no times. Settle needs it.
 	Now func() time.Time
+	// Wait waits between looks; default a timer.
+	Wait func(context.Context, time.Duration) error
 }
 
 // A Progress is one step of Run.
@@ -89,69 +182,144 @@ type Progress struct {
 	Done   int          // tables decided
 	Tables int          // tables to decide
 	Report *TableReport // of a Step Decided, else nil
+	// Suspects are how many keys differ still, of a Step Settling.
+	Suspects int
 }
 
 // A Step is what Run does with a table.
 type Step string
 
-// The steps of a table, in order; Comparing only when digests differ.
+// The steps of a table, in order; Comparing only when digests differ, Settling
+// only with Options.Settle.
 const (
 	Digesting Step = "digesting"
 	Comparing Step = "comparing"
+	Settling  Step = "settling"
 	Decided   Step = "decided"
 )
 
 const (
 	defaultMaxFindings = 1000
 	defaultMaxRows     = 1 << 20
+	defaultRetries     = 20
 	rowsPerBucket      = 256
-	maxBuckets         = 1 << 20 // 32 bytes each, on both sides
 )
 
 // Run compares the tables of p. A table that cannot be read is reported, not
-// returned as an error: the error is for a table name that p does not have and
-// for a cancelled context.
+// returned as an error: the error is for options that make no sense, for a
+// checkpoint that cannot be read or written, and for a cancelled context.
 func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Options) (*Report, error) {
-	tables, err := choose(p, o.Tables)
+	tables, err := choose(p, &o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reconcile: %w", err)
 	}
+	if err := o.complete(); err != nil {
+		return nil, fmt.Errorf("reconcile: %w", err)
+	}
+	saved, err := loadCheckpoint(ctx, p, &o)
+	if err != nil {
+		return nil, fmt.Errorf("reconcile: %w", err)
+	}
+	report := &Report{Tables: make([]TableReport, len(tables)), ShowKeys: o.ShowKeys, Sample: o.sampled()}
+	if o.Now != nil {
+		report.Began = o.Now()
+	}
+	tell := teller(len(tables), o.Progress)
+	work, cancel := ctx, context.CancelFunc(func() {})
+	if o.Timeout > 0 {
+		work, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
+	}
+	defer cancel()
+	group, work := errgroup.WithContext(work)
+	group.SetLimit(max(o.Concurrency, 1))
+	for i, t := range tables {
+		group.Go(func() error {
+			c := comparison{table: t, tables: tables, source: source, lake: lake, options: &o, tell: tell, saved: saved}
+			var err error
+			report.Tables[i], err = c.run(work)
+			tell(Progress{Table: t.Source, Step: Decided, Report: &report.Tables[i]})
+			return err
+		})
+	}
+	if err := errors.Join(group.Wait(), ctx.Err()); err != nil {
+		return nil, fmt.Errorf("reconcile: %w", err)
+	}
+	if o.Now != nil {
+		report.Ended = o.Now()
+	}
+	return report, nil
+}
+
+var errTimeout = errors.New("not finished in time")
+
+// complete fills in defaults and refuses what makes no sense.
+func (o *Options) complete() error {
 	if o.MaxFindings <= 0 {
 		o.MaxFindings = defaultMaxFindings
 	}
 	if o.MaxRows <= 0 {
 		o.MaxRows = defaultMaxRows
 	}
-	report := &Report{Tables: make([]TableReport, len(tables)), ShowKeys: o.ShowKeys}
-	tell := teller(len(tables), o.Progress)
-	var group errgroup.Group
-	group.SetLimit(max(o.Concurrency, 1))
-	for i, t := range tables {
-		group.Go(func() error {
-			c := comparison{table: t, source: source, lake: lake, options: o, tell: tell}
-			report.Tables[i] = c.run(ctx)
-			tell(Progress{Table: t.Source, Step: Decided, Report: &report.Tables[i]})
-			return nil
-		})
+	if o.Retries <= 0 {
+		o.Retries = defaultRetries
 	}
-	if err := errors.Join(group.Wait(), ctx.Err()); err != nil {
-		return nil, fmt.Errorf("reconcile: %w", err)
+	if o.Wait == nil {
+		o.Wait = wait
 	}
-	return report, nil
+	switch {
+	case o.Settle > 0 && o.Now == nil:
+		return errors.New("check options: Settle needs Now")
+	case o.Sample < 0 || o.Sample > 1:
+		return fmt.Errorf("check options: a sample of %v is no fraction", o.Sample)
+	case o.sampled() != 0 && (o.Keys != nil || o.Since != nil):
+		return errors.New("check options: a sample of chosen keys makes no sense")
+	case o.Keys != nil && o.Since != nil:
+		return errors.New("check options: keys are chosen by Keys or by Since, not both")
+	}
+	return nil
 }
 
-func choose(p *catalog.Pipeline, names []string) ([]*catalog.Table, error) {
-	if len(names) == 0 {
-		return p.Tables, nil
+// sampled is the fraction that is compared, 0 when it is all.
+func (o *Options) sampled() float64 {
+	if o.Sample == 1 {
+		return 0
 	}
-	for _, name := range names {
+	return o.Sample
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+func choose(p *catalog.Pipeline, o *Options) ([]*catalog.Table, error) {
+	known := func(name string) error {
 		if !slices.ContainsFunc(p.Tables, func(t *catalog.Table) bool { return t.Source == name }) {
-			return nil, fmt.Errorf("reconcile: the pipeline file has no table %q", name)
+			return fmt.Errorf("the pipeline file has no table %q", name)
+		}
+		return nil
+	}
+	for _, name := range o.Tables {
+		if err := known(name); err != nil {
+			return nil, err
+		}
+	}
+	for name := range o.Keys {
+		if err := known(name); err != nil {
+			return nil, err
 		}
 	}
 	var tables []*catalog.Table
 	for _, t := range p.Tables {
-		if slices.Contains(names, t.Source) {
+		_, keyed := o.Keys[t.Source]
+		named := len(o.Tables) == 0 || slices.Contains(o.Tables, t.Source)
+		if named && (keyed || o.Keys == nil) {
 			tables = append(tables, t)
 		}
 	}
@@ -179,7 +347,7 @@ func teller(tables int, progress func(Progress)) func(Progress) {
 // mask, of at most rowsPerBucket rows each.
 func bucketCount(rows int64) int {
 	n := 1
-	for n < maxBuckets && int64(n)*rowsPerBucket < rows {
+	for n < MaxBuckets && int64(n)*rowsPerBucket < rows {
 		n <<= 1
 	}
 	return n

@@ -3,11 +3,9 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"strconv"
-	"strings"
-	"unicode/utf8"
+	"time"
 
+	"icehose/catalog"
 	"icehose/internal/canon"
 )
 
@@ -29,6 +27,7 @@ const (
 	Missing   Kind = "missing"   // the source has the row, the lake does not
 	Extra     Kind = "extra"     // the lake has a key that the source does not have
 	Differs   Kind = "differs"   // both have the key, with other values
+	Stale     Kind = "stale"     // both have the key, the lake an older version of the row
 	Duplicate Kind = "duplicate" // the lake has the key more often than the source
 )
 
@@ -41,6 +40,9 @@ type Finding struct {
 	// writes keys only when it was asked for them.
 	Key  []string `json:"-"`
 	Rows uint64   `json:"rows"`
+	// Behind is set when the table has a version column and the lake's version
+	// is older than the source's.
+	Behind *Behind `json:"behind,omitempty"`
 }
 
 // Counts are rows by kind of finding. Of a table compared in full,
@@ -49,6 +51,7 @@ type Counts struct {
 	Missing   uint64 `json:"missing"`
 	Extra     uint64 `json:"extra"`
 	Differs   uint64 `json:"differs"`
+	Stale     uint64 `json:"stale,omitempty"`
 	Duplicate uint64 `json:"duplicate"`
 }
 
@@ -60,6 +63,8 @@ func (c *Counts) add(kind Kind, rows uint64) error {
 		c.Extra += rows
 	case Differs:
 		c.Differs += rows
+	case Stale:
+		c.Stale += rows
 	case Duplicate:
 		c.Duplicate += rows
 	default:
@@ -68,44 +73,107 @@ func (c *Counts) add(kind Kind, rows uint64) error {
 	return nil
 }
 
+// Total is how many rows findings were counted for.
+func (c *Counts) Total() uint64 { return c.Missing + c.Extra + c.Differs + c.Stale + c.Duplicate }
+
 // A Side is what was read of a table on one side.
 type Side struct {
-	Moment string  `json:"moment,omitempty"` // the moment that the rows are of
+	Moment string  `json:"moment,omitempty"` // the moment that the rows are of; of a table in slices, that of the last
 	Rows   *uint64 `json:"rows"`             // nil: not read to the end
+	// Time is the moment by the source's clock; nil when the side has none.
+	Time *time.Time `json:"time,omitempty"`
+	// Log is where the moment stands in the source's log: 32 hexadecimal
+	// digits as in the pipeline file's floors, none when the side has no log.
+	Log *LogText `json:"log,omitempty"`
+	// Newest is the newest change that a lake holds of the table.
+	Newest *NewestText `json:"newest,omitempty"`
 }
 
+// LogText is a LogRange as text.
+type LogText struct {
+	Low  string `json:"low,omitempty"` // empty: not known
+	High string `json:"high"`
+}
+
+// NewestText is a Newest as text.
+type NewestText struct {
+	Position  string     `json:"cdc_position,omitempty"`
+	Committed *time.Time `json:"cdc_committed_at,omitempty"`
+}
+
+// pin notes the moment of a view.
+func (s *Side) pin(p Pinned) {
+	s.Moment = p.Moment
+	s.Time, s.Log, s.Newest = nil, nil, nil
+	if !p.Time.IsZero() {
+		s.Time = &p.Time
+	}
+	if p.Log != nil {
+		s.Log = &LogText{High: p.Log.High.String()}
+		if p.Log.Low != nil {
+			s.Log.Low = p.Log.Low.String()
+		}
+	}
+	if p.Newest != (Newest{}) {
+		s.Newest = &NewestText{Position: string(p.Newest.Position)}
+		if !p.Newest.Committed.IsZero() {
+			s.Newest.Committed = &p.Newest.Committed
+		}
+	}
+}
+
+// count adds the rows of some buckets.
 func (s *Side) count(digests []canon.Digest) {
 	var rows uint64
 	for _, d := range digests {
 		rows += d.Count
 	}
-	s.Rows = &rows
+	s.add(rows)
 }
 
-func (s *Side) text() string {
-	if s.Rows == nil {
-		return "-"
+func (s *Side) add(rows uint64) {
+	if s.Rows != nil {
+		rows += *s.Rows
 	}
-	return strconv.FormatUint(*s.Rows, 10)
+	s.Rows = &rows
 }
 
 // A TableReport is the verdict on one table, and what it stands on.
 type TableReport struct {
-	Table            string   `json:"table"` // schema.table of the source
-	Target           string   `json:"target,omitempty"`
-	Key              []string `json:"key,omitempty"` // names of the key columns; none: rows are told apart by their hash
-	Verdict          Verdict  `json:"verdict"`
-	Why              string   `json:"why,omitempty"` // what could not be read
-	Source           Side     `json:"source"`
-	Lake             Side     `json:"lake"`
+	Table   string   `json:"table"` // schema.table of the source
+	Target  string   `json:"target,omitempty"`
+	Key     []string `json:"key,omitempty"` // names of the key columns; none: rows are told apart by their hash
+	Verdict Verdict  `json:"verdict"`
+	Why     string   `json:"why,omitempty"` // what could not be read or told
+	// Scope says which rows were meant, when not all were: a verdict is about
+	// these rows only.
+	Scope string `json:"scope,omitempty"`
+	// Sampled is the fraction of the keys that was compared, chosen by their
+	// hash; 0: all of them.
+	Sampled float64 `json:"sampled,omitempty"`
+	Source  Side    `json:"source"`
+	Lake    Side    `json:"lake"`
+	// CommitLag is how many seconds the newest change in the lake table is
+	// older than the source's clock at its moment. It is large for a table
+	// that nobody changes. Nil: not known.
+	CommitLag        *float64 `json:"commit_lag_seconds,omitempty"`
 	Buckets          int      `json:"buckets"`
 	DifferingBuckets int      `json:"differing_buckets"`
 	UnreadBuckets    int      `json:"unread_buckets"` // of those that differ; when not 0, Counts are lower bounds
 	Counts           Counts   `json:"counts"`
-	// Findings are the first that were found, in the order of canonical key
-	// bytes among those of buckets that were compared together.
+	// InFlight are keys that differed and then agreed.
+	InFlight int `json:"in_flight,omitempty"`
+	// Unsettled are keys that kept changing while they were looked at.
+	Unsettled int `json:"unsettled,omitempty"`
+	// Undecided are keys that differ, and whose changes may still be on their way.
+	Undecided int `json:"undecided,omitempty"`
+	// Findings are the first that were found: stale ones first, the oldest
+	// first, the others in the order of canonical key bytes among those of
+	// buckets that were compared together.
 	Findings []Finding `json:"findings,omitempty"`
-	Seconds  float64   `json:"seconds,omitempty"`
+	// Losses are what the pipeline file allows to be lost, by column.
+	Losses  map[string][]catalog.Loss `json:"allowed_losses,omitempty"`
+	Seconds float64                   `json:"seconds,omitempty"`
 }
 
 // A Report is the outcome of Run, its tables in the order of the pipeline file.
@@ -113,6 +181,10 @@ type Report struct {
 	Tables []TableReport
 	// ShowKeys makes the report name the keys of findings when it is written.
 	ShowKeys bool
+	// Sample is the fraction of the keys that was asked for; 0: all of them.
+	Sample float64
+	// Began and Ended time the run; zero without Options.Now.
+	Began, Ended time.Time
 }
 
 // Verdict is that of the whole: different if any table is, else inconclusive
@@ -159,9 +231,15 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Findings []finding `json:"findings,omitempty"`
 	}
 	out := struct {
-		Verdict Verdict `json:"verdict"`
-		Tables  []table `json:"tables"`
-	}{r.Verdict(), make([]table, len(r.Tables))}
+		Verdict Verdict    `json:"verdict"`
+		Sample  float64    `json:"sample,omitempty"`
+		Began   *time.Time `json:"began,omitempty"`
+		Ended   *time.Time `json:"ended,omitempty"`
+		Tables  []table    `json:"tables"`
+	}{Verdict: r.Verdict(), Sample: r.Sample, Tables: make([]table, len(r.Tables))}
+	if !r.Began.IsZero() {
+		out.Began, out.Ended = &r.Began, &r.Ended
+	}
 	for i, t := range r.Tables {
 		out.Tables[i].TableReport = t
 		if !r.ShowKeys {
@@ -176,111 +254,4 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		return nil, fmt.Errorf("write report: %w", err)
 	}
 	return text, nil
-}
-
-// WriteText writes the report for a person: a line per table, why a table is
-// inconclusive, and the keys of findings when ShowKeys is set.
-func (r Report) WriteText(w io.Writer) error {
-	rows := [][]string{{"table", "source", "lake", "missing", "extra", "differs", "duplicate", "verdict"}}
-	for i := range r.Tables {
-		rows = append(rows, r.Tables[i].cells())
-	}
-	var b strings.Builder
-	writeAligned(&b, rows)
-	for i := range r.Tables {
-		if t := &r.Tables[i]; t.Why != "" {
-			fmt.Fprintf(&b, "\n%s is %s: %s\n", t.Table, t.Verdict, t.Why)
-		}
-	}
-	for i := range r.Tables {
-		r.writeFindings(&b, &r.Tables[i])
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
-}
-
-// cells are the table's line of the text report.
-func (t *TableReport) cells() []string {
-	cells := []string{t.Table, t.Source.text(), t.Lake.text()}
-	for _, n := range []uint64{t.Counts.Missing, t.Counts.Extra, t.Counts.Differs, t.Counts.Duplicate} {
-		cell := strconv.FormatUint(n, 10)
-		switch {
-		case t.Source.Rows == nil || t.Lake.Rows == nil:
-			cell = "-"
-		case t.UnreadBuckets > 0:
-			cell = ">=" + cell
-		}
-		cells = append(cells, cell)
-	}
-	return append(cells, string(t.Verdict))
-}
-
-// writeAligned writes columns two blanks apart: the first and the last to the
-// left, numbers to the right.
-func writeAligned(b *strings.Builder, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		for i, cell := range row {
-			blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch i {
-			case 0:
-				b.WriteString(cell + blanks)
-			case len(row) - 1:
-				b.WriteString("  " + cell + "\n")
-			default:
-				b.WriteString("  " + blanks + cell)
-			}
-		}
-	}
-}
-
-func (r Report) writeFindings(b *strings.Builder, t *TableReport) {
-	if len(t.Findings) == 0 || !r.ShowKeys {
-		return
-	}
-	fmt.Fprintf(b, "\n%s\n", t.Table)
-	for _, f := range t.Findings {
-		fmt.Fprintf(b, "  %-9s  %s", f.Kind, keyText(t.Key, f.Key))
-		if f.Rows > 1 {
-			fmt.Fprintf(b, "  %d rows", f.Rows)
-		}
-		b.WriteByte('\n')
-	}
-	var named uint64
-	for _, f := range t.Findings {
-		named += f.Rows
-	}
-	total := t.Counts.Missing + t.Counts.Extra + t.Counts.Differs + t.Counts.Duplicate
-	if total > named {
-		fmt.Fprintf(b, "  rows not named: %d\n", total-named)
-	}
-	if t.UnreadBuckets > 0 {
-		fmt.Fprintf(b, "  differing buckets not read: %d of %d\n", t.UnreadBuckets, t.DifferingBuckets)
-	}
-}
-
-// keyText renders a key as column=value, a value quoted where it would be
-// hard to tell where it ends.
-func keyText(columns, values []string) string {
-	if len(columns) == 0 {
-		columns = []string{"row_hash"}
-	}
-	var b strings.Builder
-	for i, v := range values {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if strconv.Quote(v) != `"`+v+`"` || v == "" || strings.ContainsAny(v, " =") {
-			v = strconv.Quote(v)
-		}
-		b.WriteString(columns[i] + "=" + v)
-	}
-	return b.String()
 }

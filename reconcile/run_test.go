@@ -34,41 +34,51 @@ type broken struct {
 	digestsFinished atomic.Int64
 }
 
-func (b *broken) Pin(ctx context.Context, t *catalog.Table) (reconcile.Pinned, error) {
+func (b *broken) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
 	if t.Source == b.table && b.pin != nil {
-		return reconcile.Pinned{}, b.pin
+		return nil, b.pin
 	}
-	return b.Reader.Pin(ctx, t)
+	v, err := b.Reader.Open(ctx, t, exact)
+	if err != nil {
+		return nil, err
+	}
+	return &brokenView{View: v, broken: b, struck: t.Source == b.table}, nil
 }
 
-func (b *broken) Digests(ctx context.Context, t *catalog.Table, buckets int) ([]canon.Digest, error) {
-	if t.Source == b.table && b.digests != nil {
-		return nil, b.digests
+type brokenView struct {
+	reconcile.View
+	*broken
+	struck bool
+}
+
+func (v *brokenView) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
+	if v.struck && v.digests != nil {
+		return nil, v.digests
 	}
-	digests, err := b.Reader.Digests(ctx, t, buckets)
-	b.digestsFinished.Add(1)
-	if t.Source == b.table && b.fewerDigests {
+	digests, err := v.View.Digests(ctx, part)
+	v.digestsFinished.Add(1)
+	if v.struck && v.fewerDigests {
 		return digests[1:], err
 	}
 	return digests, err
 }
 
-func (b *broken) Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(int) bool) iter.Seq2[reconcile.Row, error] {
+func (v *brokenView) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
 	return func(yield func(reconcile.Row, error) bool) {
-		for row, err := range b.Reader.Rows(ctx, t, buckets, wanted) {
-			n := b.readRows.Add(1)
-			if t.Source == b.table {
+		for row, err := range v.View.Rows(ctx, part) {
+			n := v.readRows.Add(1)
+			if v.struck {
 				switch {
-				case b.rows != nil && n > 1:
-					yield(reconcile.Row{}, b.rows)
+				case v.rows != nil && n > 1:
+					yield(reconcile.Row{}, v.rows)
 					return
-				case b.foreignBucket:
-					row.Bucket = buckets
-				case b.changesBetween:
+				case v.foreignBucket:
+					row.Bucket = part.Buckets
+				case v.changesBetween:
 					row.Hash.Lo++
-				case b.addsBetween:
+				case v.addsBetween:
 					for yield(row, err) {
-						b.readRows.Add(1) // until the consumer has enough
+						v.readRows.Add(1) // until the consumer has enough
 					}
 					return
 				}
@@ -173,11 +183,21 @@ type failsLater struct {
 	calls atomic.Int64
 }
 
-func (f *failsLater) Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(int) bool) iter.Seq2[reconcile.Row, error] {
-	if f.calls.Add(1) > 1 {
+func (f *failsLater) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
+	v, err := f.broken.Open(ctx, t, exact)
+	return &failsLaterView{View: v, calls: &f.calls}, err
+}
+
+type failsLaterView struct {
+	reconcile.View
+	calls *atomic.Int64
+}
+
+func (v *failsLaterView) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	if v.calls.Add(1) > 1 {
 		return func(yield func(reconcile.Row, error) bool) { yield(reconcile.Row{}, errLost) }
 	}
-	return f.broken.Rows(ctx, t, buckets, wanted)
+	return v.View.Rows(ctx, part)
 }
 
 func TestRunChoosesTables(t *testing.T) {

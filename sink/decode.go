@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"icehose/catalog"
@@ -24,6 +25,7 @@ const (
 	NoPosition       Reason = "no_position"        // cdc_position is null or not a position
 	NoKey            Reason = "no_key"             // an update or delete of a table without key
 	OlderThanHorizon Reason = "older_than_horizon" // older than a delete that may have been forgotten
+	SchemaRefused    Reason = "schema_refused"     // the lake table has other columns, and cannot safely get these
 )
 
 // A RejectError says why a row was not written. It never holds a value of the row.
@@ -45,6 +47,7 @@ func (e *RejectError) Error() string {
 // A decoder turns the JSON object of a delivered row into canonical texts.
 type decoder struct {
 	columns []catalog.Column
+	ready   []canon.Column // columns, made ready
 	byName  map[string]int
 	needed  []bool // columns that a delete must carry
 	row     [][]byte
@@ -62,6 +65,7 @@ func newDecoder(columns []catalog.Column, needed []bool) *decoder {
 	}
 	for i, c := range columns {
 		d.byName[c.Name] = i
+		d.ready = append(d.ready, canon.Prepare(&columns[i]))
 	}
 	return d
 }
@@ -152,7 +156,7 @@ func (d *decoder) set(i int, v cdc.Value) Reason {
 		}
 	}
 	d.starts[i] = len(d.text)
-	out, err := canon.Append(d.text, &d.columns[i], canon.Delivered, text)
+	out, err := d.ready[i].Append(d.text, canon.Delivered, text)
 	if err != nil {
 		return InvalidValue
 	}
@@ -237,6 +241,12 @@ func (s *scanner) text() (cdc.Value, bool) {
 	v := cdc.Value{Kind: cdc.String}
 	start := s.at
 	for i := start + 1; i < len(s.data); i++ {
+		for i+8 <= len(s.data) && isPlain(binary.LittleEndian.Uint64(s.data[i:])) {
+			i += 8
+		}
+		if i == len(s.data) {
+			break
+		}
 		switch c := s.data[i]; {
 		case c == '"':
 			s.at = i + 1
@@ -254,6 +264,16 @@ func (s *scanner) text() (cdc.Value, bool) {
 		}
 	}
 	return v, false
+}
+
+// isPlain reports whether none of eight bytes is a quotation mark, a backslash
+// or a control character. A borrow between bytes may take a plain byte above a
+// special one for one, never the other way round.
+func isPlain(eight uint64) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := eight^ones*'"', eight^ones*'\\'
+	special := (quote-ones)&^quote | (backslash-ones)&^backslash | (eight-ones*' ')&^eight
+	return special&high == 0
 }
 
 // escapeLength returns how many bytes follow the backslash of an escape, 0 if

@@ -3,6 +3,7 @@ package sink_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -99,4 +100,41 @@ func FuzzDeliver(f *testing.F) {
 			t.Fatalf("applied %d, rejected %d", got.Applied, rejected)
 		}
 	})
+}
+
+// TestPlainBytes: eight bytes are plain unless one of them, wherever it stands
+// and whatever is beside it, ends a string, begins an escape or is a control
+// character.
+func TestPlainBytes(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		for at := range 8 {
+			for _, beside := range []byte{'a', ' ', '!', '#', '[', ']', 0x7f, 0x80, 0xff} {
+				var eight [8]byte
+				for i := range eight {
+					eight[i] = beside
+				}
+				eight[at] = byte(c)
+				want := c != '"' && c != '\\' && c >= ' '
+				if got := sink.IsPlain(eight); got != want {
+					t.Fatalf("byte %#x at %d among %#x: plain %t, want %t", c, at, beside, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestCommitTime(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{
+		time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
+		time.Date(2024, 2, 29, 12, 34, 56, 7000, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+	} {
+		if got := sink.CommitTime([]byte(at.Format("2006-01-02T15:04:05.000000Z"))); got != at.UnixMicro() {
+			t.Errorf("%s: %d, want %d", at, got, at.UnixMicro())
+		}
+	}
+	if sink.CommitTime(nil) >= time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() {
+		t.Error("null is a time")
+	}
 }

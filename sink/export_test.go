@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -42,6 +43,12 @@ func (i *Index) Remove(h canon.Hash) { i.x.remove(h) }
 
 // Len returns the number of keys.
 func (i *Index) Len() int { return i.x.count }
+
+// IsPlain is the scanner's look at eight bytes of a JSON string.
+func IsPlain(eight [8]byte) bool { return isPlain(binary.LittleEndian.Uint64(eight[:])) }
+
+// CommitTime reads the canonical text of a commit time, Unix microseconds.
+func CommitTime(text []byte) int64 { return commitTime(text) }
 
 // Tracker keeps the handled records of one shard.
 type Tracker struct{ o offsets }

@@ -18,19 +18,21 @@ type guard struct {
 	// tombs holds the source commit time of each deleted key in keys, in
 	// microseconds; noTime when none was known.
 	tombs   map[canon.Hash]int64
-	horizon int64 // microseconds
-	newest  int64 // greatest commit time applied
-	swept   int64 // newest when tombstones were last pruned
+	horizon time.Duration
+	clock   clock
+	swept   int64 // what the clock said when tombstones were last pruned
 	// floor is the greatest position of a tombstone that was pruned. A change
 	// at or below it that finds no key may be older than a forgotten delete.
 	floor    packed
 	hasFloor bool
+	load     packed // position of the table's bulk load, see readLoad
+	hasLoad  bool
 }
 
 const noTime = math.MinInt64
 
 func newGuard(horizon time.Duration) *guard {
-	return &guard{tombs: make(map[canon.Hash]int64), horizon: horizon.Microseconds(), newest: noTime, swept: noTime}
+	return &guard{tombs: make(map[canon.Hash]int64), horizon: horizon, clock: newClock(), swept: noTime}
 }
 
 type verdict uint8
@@ -52,6 +54,9 @@ func (g *guard) check(h canon.Hash, p *packed, deletes bool) (v verdict, live bo
 		}
 		return superseded, live
 	}
+	if g.loaded(p) {
+		return superseded, false
+	}
 	if g.hasFloor && p.compare(&g.floor) <= 0 {
 		if deletes {
 			return superseded, false
@@ -67,11 +72,26 @@ func (g *guard) rows() int64 { return int64(g.keys.count - len(g.tombs)) }
 // set notes that a change was applied. committed is noTime if unknown.
 func (g *guard) set(h canon.Hash, p *packed, deleted bool, committed int64) {
 	g.keys.put(h, p, deleted)
-	if deleted {
-		g.tombs[h] = committed
-	} else {
+	switch {
+	case !deleted:
 		delete(g.tombs, h)
+	case committed != noTime && g.swept != noTime && committed < g.swept-g.horizon.Microseconds():
+		// The delete comes so late that the sweep which forgets it is over.
+		// Its file goes with the next commit, so the floor must stand for it now.
+		g.forget(h)
+	default:
+		g.tombs[h] = committed
 	}
+}
+
+// forget raises the floor to the tombstone of h and drops that.
+func (g *guard) forget(h canon.Hash) {
+	p := g.keys.position(g.keys.find(h))
+	if !g.hasFloor || p.compare(&g.floor) > 0 {
+		g.floor, g.hasFloor = p, true
+	}
+	g.keys.remove(h)
+	delete(g.tombs, h)
 }
 
 // restore notes a row or tombstone found in storage. Rows come first: a row
@@ -99,19 +119,11 @@ func (g *guard) holds(h canon.Hash, p *packed) bool {
 	return p.compare(&last) == 0
 }
 
-// cutoff is the commit time below which tombstones are forgotten.
-func (g *guard) cutoff() int64 {
-	if g.newest < noTime+g.horizon {
-		return noTime
-	}
-	return g.newest - g.horizon
-}
-
-// advance notes the newest commit time and prunes when it has moved by a
-// sixty-fourth of the horizon, so that pruning costs little.
-func (g *guard) advance(newest int64) {
-	g.newest = max(g.newest, newest)
-	if g.newest == noTime || g.swept != noTime && g.newest-g.swept < g.horizon/64 {
+// advance sets the clock and prunes when it has moved by a sixty-fourth of the
+// horizon, so that pruning costs little.
+func (g *guard) advance(to clock) {
+	g.clock = to
+	if to.now == noTime || g.swept != noTime && to.now-g.swept < g.horizon.Microseconds()/64 {
 		return
 	}
 	g.prune()
@@ -120,19 +132,14 @@ func (g *guard) advance(newest int64) {
 // prune forgets the tombstones beyond the horizon. One without a commit time
 // counts from now on.
 func (g *guard) prune() {
-	g.swept = g.newest
-	cutoff := g.cutoff()
+	g.swept = g.clock.now
+	cutoff := g.clock.before(g.horizon)
 	for h, committed := range g.tombs {
 		switch {
 		case committed == noTime:
-			g.tombs[h] = g.newest
+			g.tombs[h] = g.clock.now
 		case committed < cutoff:
-			p := g.keys.position(g.keys.find(h))
-			if !g.hasFloor || p.compare(&g.floor) > 0 {
-				g.floor, g.hasFloor = p, true
-			}
-			g.keys.remove(h)
-			delete(g.tombs, h)
+			g.forget(h)
 		}
 	}
 }
@@ -140,18 +147,19 @@ func (g *guard) prune() {
 // horizonState is PropertyHorizon.
 type horizonState struct {
 	Floor  cdc.Position `json:"floor,omitempty"`
-	Newest *time.Time   `json:"newest,omitempty"`
+	Clock  *time.Time   `json:"clock,omitempty"`
+	Recent []int64      `json:"recent,omitempty"` // Unix microseconds
 }
 
-// horizonText renders the guard's state with newest as it will be.
-func (g *guard) horizonText(newest int64) (string, error) {
-	var s horizonState
+// horizonText renders the guard's state with the clock as it will be.
+func (g *guard) horizonText(c clock) (string, error) {
+	s := horizonState{Recent: c.recent}
 	if g.hasFloor {
 		s.Floor = g.floor.text()
 	}
-	if newest = max(newest, g.newest); newest != noTime {
-		t := time.UnixMicro(newest).UTC()
-		s.Newest = &t
+	if c.now != noTime {
+		t := time.UnixMicro(c.now).UTC()
+		s.Clock = &t
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -168,8 +176,9 @@ func (g *guard) readHorizon(text string) error {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return fmt.Errorf("read table property %s: %w", PropertyHorizon, err)
 	}
-	if s.Newest != nil {
-		g.newest = s.Newest.UnixMicro()
+	g.clock.recent = s.Recent[max(0, len(s.Recent)-clockWindow):]
+	if s.Clock != nil {
+		g.clock.now = s.Clock.UnixMicro()
 	}
 	if s.Floor != "" {
 		if g.floor, g.hasFloor = pack([]byte(s.Floor)); !g.hasFloor {

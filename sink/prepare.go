@@ -10,7 +10,7 @@ import (
 
 // prepare turns the buffer into a commit. It changes nothing in w.
 func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
-	f := &flight{offsets: w.offsets.union(seen), newest: noTime, segments: w.segments}
+	f := &flight{offsets: w.offsets.union(seen), segments: w.segments, data: w.data, changes: w.changes}
 	f.batch.Parent, f.batch.ID = w.commitID, rand.Text()
 	f.batch.Properties = map[string]string{PropertyCommit: f.batch.ID}
 	text, err := json.Marshal(f.offsets)
@@ -24,6 +24,7 @@ func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
 		w.place(f, &w.changes[i])
 	}
 	if w.guard != nil {
+		f.clock = w.guard.clock.after(w.changes)
 		err = w.remember(ctx, f)
 	}
 	return f, err
@@ -35,7 +36,6 @@ func (w *writer) place(f *flight, c *change) {
 	if c.collapsed {
 		return
 	}
-	f.newest = max(f.newest, c.committed)
 	if c.live {
 		f.batch.Deletes.starts = append(f.batch.Deletes.starts, c.start)
 	}
@@ -66,42 +66,67 @@ func (w *writer) remember(ctx context.Context, f *flight) error {
 		return fmt.Errorf("write tombstones: %w", err)
 	}
 	f.batch.Properties[PropertyTombstones] = string(text)
-	f.batch.Properties[PropertyHorizon], err = w.guard.horizonText(f.newest)
+	f.batch.Properties[PropertyHorizon], err = w.guard.horizonText(f.clock)
 	return err
 }
 
-// deletedAt is the commit time of a delete, or the newest one known.
+// deletedAt is the commit time of a delete, or what the clock says if it has none.
 func (w *writer) deletedAt(c *change, f *flight) int64 {
 	if c.committed != noTime {
 		return c.committed
 	}
-	return max(w.guard.newest, f.newest)
+	return f.clock.now
 }
 
-// settle makes the state of w that of the commit, which has landed.
-func (w *writer) settle(f *flight) {
+// launch makes f the commit that comes next, whatever happens: the guard takes
+// its changes for done, and a new buffer begins. Should it never land, nothing
+// that w decides from now on ever will either.
+func (w *writer) launch(f *flight) {
+	w.flight = f
+	if w.watch.started {
+		position := w.watch.highest.text()
+		f.highest = &position
+	}
+	if w.guard != nil {
+		for i := range f.changes {
+			if c := &f.changes[i]; !c.collapsed {
+				w.guard.set(c.key, &c.position, c.deletes, w.deletedAt(c, f))
+			}
+		}
+		w.guard.advance(f.clock)
+		clear(w.latest)
+	}
+	w.data, w.changes = w.spareData, w.spareChanges
+	w.spareData, w.spareChanges = nil, nil
+}
+
+// settle notes that the flight has landed.
+func (w *writer) settle() {
+	f := w.flight
+	w.flight = nil
 	w.offsets, w.segments, w.commitID = f.offsets, f.segments, f.batch.ID
 	applied := int64(0)
-	for i := range w.changes {
-		c := &w.changes[i]
-		if c.collapsed {
-			continue
-		}
-		applied++
-		if w.guard != nil {
-			w.guard.set(c.key, &c.position, c.deletes, w.deletedAt(c, f))
+	for i := range f.changes {
+		if !f.changes[i].collapsed {
+			applied++
 		}
 	}
 	if w.guard != nil {
-		w.guard.advance(f.newest)
 		w.rows.Store(w.guard.rows())
 	} else if w.rows.Load() >= 0 {
 		w.rows.Add(applied)
 	}
 	w.applied.Add(applied)
 	w.commits.Add(1)
+	if counter, ok := w.store.(FileCounter); ok {
+		data, deletes := counter.Files()
+		w.dataFiles.Store(data)
+		w.deleteFiles.Store(deletes)
+	}
 	w.log.Info("table committed", slog.String("table", w.name()), slog.String("commit_id", f.batch.ID),
 		slog.Int64("changes", applied), slog.Int("inserts", f.batch.Inserts.Len()), slog.Int("deletes", f.batch.Deletes.Len()))
-	w.data, w.changes = w.data[:0], w.changes[:0]
-	clear(w.latest)
+	w.spareData, w.spareChanges = f.data[:0], f.changes[:0]
+	if f.highest != nil {
+		w.highest.Store(f.highest)
+	}
 }

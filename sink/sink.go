@@ -47,6 +47,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"icehose/catalog"
@@ -78,16 +79,26 @@ type Options struct {
 	// FlushBytes bounds the rows buffered for all tables together; beyond it
 	// the largest table is committed. Default 64 MiB.
 	FlushBytes int
-	// Horizon is how long, in source commit time, deleted keys are remembered;
-	// default 7 days.
+	// Horizon is how long deleted keys are remembered, in source commit time:
+	// by a clock that single wrong times do not move (see clock). Default 7 days.
 	Horizon time.Duration
 	// Log receives commits and rejections; default none.
 	Log *slog.Logger
 	// Reject is called for each row that cannot be written. Its record counts
 	// as handled, so whoever needs it must keep it here.
 	Reject func(Offset, *RejectError)
+	// Refused is called by Open for each table that cannot take rows of the
+	// pipeline file (ErrRefused). Its rows are rejected (SchemaRefused), and
+	// the others go on. Without it Open fails.
+	Refused func(*catalog.Table, error)
 	// Now measures TableStats.Busy; without it Busy stays zero.
 	Now func() time.Time
+	// Background lets the commit of a full table run beside Deliver, which then
+	// fills the next buffer: one commit at a time, whose error is returned by
+	// the call that begins the next one. FlushRows and FlushBytes then bound
+	// what is being filled; as much again may be on its way. The context of
+	// the call that began a commit must outlive it.
+	Background bool
 }
 
 func (o *Options) defaults() {
@@ -120,6 +131,8 @@ type Sink struct {
 	byTarget map[[2]string]*writer
 	seen     offsets // records handled by this Sink
 	buffered int     // bytes, of all writers
+	air      *landing
+	together *checkpoints
 }
 
 // Open opens the tables of p in the store, creates those that are missing and
@@ -128,10 +141,20 @@ type Sink struct {
 func Open(ctx context.Context, p *catalog.Pipeline, store Store, o Options) (*Sink, error) {
 	o.defaults()
 	s := &Sink{options: o, seen: make(offsets), byTarget: make(map[[2]string]*writer, len(p.Tables))}
+	var err error
+	if s.together, err = openCheckpoints(ctx, p, store, o.Log); err != nil {
+		return nil, err
+	}
 	for _, t := range p.Tables {
 		w, err := openWriter(ctx, store, t, &s.options)
 		if err != nil {
-			return nil, fmt.Errorf("open table %s.%s: %w", t.Database(), t.Name(), err)
+			err = fmt.Errorf("open table %s.%s: %w", t.Database(), t.Name(), err)
+			if !errors.Is(err, ErrRefused) || o.Refused == nil {
+				return nil, err
+			}
+			o.Refused(t, err)
+			w = &writer{table: t, log: o.Log, refused: true}
+			w.unknown()
 		}
 		s.writers = append(s.writers, w)
 		s.byTarget[[2]string{t.Database(), t.Name()}] = w
@@ -151,7 +174,7 @@ func (s *Sink) Deliver(ctx context.Context, d []Delivery) error {
 			started = s.busy(last, started)
 			last = w
 		}
-		if w != nil && w.flight != nil {
+		if w != nil && w.flight != nil && !s.flies(w) {
 			// The outcome of an earlier commit is unknown: its rows must not mix with new ones.
 			if err := s.commit(ctx, w, false); err != nil {
 				return err
@@ -193,6 +216,7 @@ func (s *Sink) writer(r *Row) *writer {
 // take buffers one delivery; w is its table, nil if it has none.
 func (s *Sink) take(w *writer, d *Delivery) error {
 	if w == nil {
+		s.together.see(&d.Offset, nil)
 		if s.seen.add(&d.Offset) && d.Row != nil {
 			s.reject(d, &RejectError{Database: d.Row.Database, Table: d.Row.Table, Reason: UnknownTable})
 		}
@@ -203,15 +227,21 @@ func (s *Sink) take(w *writer, d *Delivery) error {
 		return fmt.Errorf("deliver row of %s: shard %s record %d: %w", w.name(), d.Offset.Shard, d.Offset.Ordinal, ErrOtherStream)
 	}
 	w.delivered.Add(1)
+	w.read = false
 	if !s.seen.add(&d.Offset) || applied.contains(d.Offset.Ordinal) {
+		s.together.see(&d.Offset, w)
 		w.skipped.Add(1)
 		return nil
 	}
 	before := w.size()
-	if err := w.accept(d.Row); err != nil {
+	if w.refused {
+		w.rejected.Add(1)
+		s.reject(d, &RejectError{Database: w.table.Database(), Table: w.table.Name(), Reason: SchemaRefused})
+	} else if err := w.accept(d.Row); err != nil {
 		w.rejected.Add(1)
 		s.reject(d, err)
 	}
+	s.together.see(&d.Offset, w)
 	s.buffered += w.size() - before
 	return nil
 }
@@ -243,20 +273,6 @@ func (s *Sink) reject(d *Delivery, err *RejectError) {
 	}
 }
 
-// commit commits what w has buffered; with always also when only its offsets
-// have changed.
-func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
-	started := s.options.Now()
-	before := w.size()
-	err := w.commit(ctx, s.seen, always)
-	s.buffered += w.size() - before
-	s.busy(w, started)
-	if err != nil {
-		return fmt.Errorf("commit table %s: %w", w.name(), err)
-	}
-	return nil
-}
-
 // Flush commits all rows delivered so far. A table that got none is left
 // alone, although the records it has seen pass by are then noted only by a
 // later commit: a commit for every idle table at every Flush would cost more
@@ -272,31 +288,18 @@ func (s *Sink) Checkpoint(ctx context.Context) error { return s.commitAll(ctx, t
 // used afterwards; dropping one without Close is what a crash does.
 func (s *Sink) Close(ctx context.Context) error { return s.Checkpoint(ctx) }
 
-// commitAll commits each table even if another fails.
-func (s *Sink) commitAll(ctx context.Context, always bool) error {
-	var all error
-	for _, w := range s.writers {
-		err := s.commit(ctx, w, always)
-		switch {
-		case all == nil:
-			all = err
-		case err != nil:
-			all = fmt.Errorf("%w; %w", all, err) // on one line, unlike errors.Join
-		}
-	}
-	return all
-}
-
 // Handled returns, by shard, how many records from the start of the shard on
 // every table has noted in its last commit: a source may start from there.
+// Tables that were refused do not count: their records are with Options.Reject.
 func (s *Sink) Handled() map[string]uint64 {
 	handled := make(map[string]uint64)
-	if len(s.writers) == 0 {
+	writers := s.opened()
+	if len(writers) == 0 {
 		return handled
 	}
-	for shard := range s.writers[0].offsets {
-		least := s.writers[0].offsets[shard].prefix()
-		for _, w := range s.writers[1:] {
+	for shard := range writers[0].offsets {
+		least := writers[0].offsets[shard].prefix()
+		for _, w := range writers[1:] {
 			least = min(least, w.offsets[shard].prefix())
 		}
 		if least > 0 {
@@ -306,13 +309,18 @@ func (s *Sink) Handled() map[string]uint64 {
 	return handled
 }
 
+// opened returns the writers of tables that were not refused.
+func (s *Sink) opened() []*writer {
+	return slices.DeleteFunc(slices.Clone(s.writers), func(w *writer) bool { return w.refused })
+}
+
 // Last returns, by shard, the last of the records that Handled counts. Its
 // Sequence is empty where the stream gave none.
 func (s *Sink) Last() map[string]Offset {
 	last := make(map[string]Offset)
 	for shard, n := range s.Handled() {
 		o := Offset{Shard: shard, Ordinal: n - 1}
-		for _, w := range s.writers {
+		for _, w := range s.opened() {
 			if prefix := w.offsets[shard]; prefix.prefix() == n {
 				o.Sequence = prefix[0].last
 				break
@@ -340,6 +348,16 @@ type TableStats struct {
 	Commits   int64
 	Rows      int64         // rows in the table, -1 if unknown
 	Busy      time.Duration // time spent on this table, if Options.Now is set
+	// Committing is the part of Busy that went into commits.
+	Committing time.Duration
+	// Newest is the greatest commit time of a change delivered; zero if none
+	// had one. Position is the greatest position of a change committed since
+	// Open, that of a load aside; empty if there was none.
+	Newest   time.Time
+	Position cdc.Position
+	// DataFiles and DeleteFiles count the files of the table, after a commit
+	// of a Table that tells (FileCounter); else -1.
+	DataFiles, DeleteFiles int64
 }
 
 // Stats returns the counts of each table in the order of the pipeline file.
@@ -350,7 +368,14 @@ func (s *Sink) Stats() []TableStats {
 			Database: w.table.Database(), Table: w.table.Name(),
 			Delivered: w.delivered.Load(), Applied: w.applied.Load(), Collapsed: w.collapsed.Load(),
 			Superseded: w.superseded.Load(), Skipped: w.skipped.Load(), Rejected: w.rejected.Load(), Regressed: w.regressed.Load(),
-			Commits: w.commits.Load(), Rows: w.rows.Load(), Busy: time.Duration(w.busy.Load()),
+			Commits: w.commits.Load(), Rows: w.rows.Load(), Busy: time.Duration(w.busy.Load()), Committing: time.Duration(w.committing.Load()),
+			DataFiles: w.dataFiles.Load(), DeleteFiles: w.deleteFiles.Load(),
+		}
+		if newest := w.newest.Load(); newest != noTime {
+			stats[i].Newest = time.UnixMicro(newest).UTC()
+		}
+		if position := w.highest.Load(); position != nil {
+			stats[i].Position = *position
 		}
 	}
 	return stats

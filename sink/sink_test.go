@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,8 @@ func TestMirrorKeepsTheLatest(t *testing.T) {
 	r.want("item", "1 ten", "2 two")
 	got := r.stats("item")
 	want := sink.TableStats{
-		Database: "lake", Table: "item", Delivered: 4, Applied: 1, Collapsed: 1, Superseded: 2, Commits: 1, Rows: 2,
+		Database: "lake", Table: "item", Delivered: 4, Applied: 1, Collapsed: 1, Superseded: 2, Commits: 1, Rows: 2, DataFiles: -1, DeleteFiles: -1,
+		Newest: start.Add(10 * time.Second), Position: change(10),
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
@@ -167,6 +169,18 @@ func TestKeylessMirrorWritesAPositionOnce(t *testing.T) {
 	r.want("heap", "a", "a", "b")
 }
 
+// pass makes changes of row 3 until the horizon's clock says that n seconds
+// have passed since the start.
+func (s *source) pass(n uint64) []sink.Delivery {
+	changes := make([]sink.Delivery, 0, 31)
+	for i := range uint64(cap(changes)) {
+		changes = append(changes, s.next("item", cdc.Update, map[string]any{
+			"id": 3, "v": "at " + strconv.FormatUint(n, 10), "cdc_position": change(1000*n + i), "cdc_committed_at": when(n),
+		}))
+	}
+	return changes
+}
+
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	const horizon = 100 // seconds
@@ -175,24 +189,59 @@ func TestHorizon(t *testing.T) {
 	r.flush(s.upsert(1, 1, "a"), s.upsert(2, 2, "b"))
 	r.flush(s.remove(10, 1))
 	// Within the horizon a late change loses against the tombstone.
-	r.flush(s.upsert(10+horizon, 3, "c"))
+	r.flush(s.pass(10 + horizon)...)
 	r.flush(s.upsert(5, 1, "late"))
-	r.want("item", "2 b", "3 c")
+	r.want("item", "2 b", "3 at 110")
 	if len(r.rejected) > 0 {
 		t.Fatalf("rejected within the horizon: %v", r.rejected)
 	}
 	// Beyond it nobody remembers, so it must be kept out.
-	r.flush(s.upsert(20+horizon, 3, "d"))
+	r.flush(s.pass(20 + horizon)...)
 	r.flush(s.upsert(5, 1, "late"))
 	r.reopen()
 	r.flush(s.upsert(6, 1, "late"), s.upsert(10, 4, "older than the forgotten delete"), s.remove(7, 1))
-	r.want("item", "2 b", "3 d")
+	r.want("item", "2 b", "3 at 120")
 	if diff := gocmp.Diff([]sink.Reason{sink.OlderThanHorizon, sink.OlderThanHorizon, sink.OlderThanHorizon}, r.rejected); diff != "" {
 		t.Fatalf("rejected (-want +got):\n%s", diff)
 	}
 	// A key that the table holds, and changes above the floor, are not affected.
 	r.flush(s.upsert(9, 2, "e"), s.upsert(11, 5, "f"))
-	r.want("item", "2 e", "3 d", "5 f")
+	r.want("item", "2 e", "3 at 120", "5 f")
+}
+
+// TestHorizonOutlivesWrongTimes: commit times in the far future, as many as a
+// window tells from the rest, forget no tombstone, in whatever commits they come
+// and across restarts.
+func TestHorizonOutlivesWrongTimes(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		r := newRig(t, sink.Options{Horizon: 100 * time.Second})
+		var s source
+		wrong := func(n uint64) sink.Delivery {
+			return s.next("item", cdc.Update, map[string]any{
+				"id": 4, "v": "x", "cdc_position": change(1_000_000 + n), "cdc_committed_at": "2199-01-01T00:00:00.000000Z",
+			})
+		}
+		if first {
+			r.flush(wrong(0), s.upsert(1, 1, "a"), s.upsert(2, 2, "b"))
+		}
+		r.flush(s.upsert(3, 1, "c"), s.remove(10, 1))
+		r.flush(s.pass(12)...)
+		for i := range uint64(15) {
+			r.flush(wrong(1 + i))
+			r.reopen()
+		}
+		r.flush(s.upsert(5, 1, "late"))
+		if len(r.rejected) > 0 {
+			t.Errorf("first %t: a tombstone was forgotten: %v", first, r.rejected)
+		}
+		// One more, and most of the last changes say that it is the year 2199.
+		r.flush(wrong(100))
+		r.flush(s.upsert(6, 1, "late"))
+		if !slices.Equal(r.rejected, []sink.Reason{sink.OlderThanHorizon}) {
+			t.Errorf("first %t: the clock stands still: %v", first, r.rejected)
+		}
+	}
 }
 
 // TestHorizonSurvivesACrashBeforeItIsNoted: a restart reads the tombstones
@@ -203,10 +252,10 @@ func TestHorizonSurvivesACrashBeforeItIsNoted(t *testing.T) {
 	var s source
 	r.flush(s.upsert(1, 1, "a"))
 	r.flush(s.remove(10, 1))
-	r.flush(s.upsert(500, 2, "b"))
+	r.flush(s.pass(500)...)
 	r.reopen()
 	r.flush(s.upsert(5, 1, "late"))
-	r.want("item", "2 b")
+	r.want("item", "3 at 500")
 	if !slices.Equal(r.rejected, []sink.Reason{sink.OlderThanHorizon}) {
 		t.Fatalf("rejected %v", r.rejected)
 	}
@@ -217,7 +266,7 @@ func TestHorizonSurvivesACrashBeforeItIsNoted(t *testing.T) {
 	}
 	r.reopen()
 	r.flush(s.upsert(5, 1, "late"))
-	r.want("item", "2 c")
+	r.want("item", "2 c", "3 at 500")
 }
 
 // TestTombstoneFilesStayFew: many commits with deletes leave a logarithmic

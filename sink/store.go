@@ -13,7 +13,9 @@ import (
 // can stand in for a lake; package sink/iceberg implements it.
 type Store interface {
 	// OpenTable opens the lake table of t and creates it if there is none. A
-	// table that is there with other columns is an error.
+	// table that has not the columns of t yet, and can safely get them, gets
+	// them in the first commit of rows; until then it is read as if it had
+	// them. One that differs otherwise is an error that wraps ErrRefused.
 	OpenTable(ctx context.Context, t *catalog.Table) (Table, error)
 }
 
@@ -33,6 +35,20 @@ type Table interface {
 	ReadFile(ctx context.Context, name string) ([]byte, error)
 }
 
+// A Checkpointer is a Store that keeps small files of its tables together. Such
+// a file is replaced as a whole.
+type Checkpointer interface {
+	WriteCheckpoint(ctx context.Context, name string, data []byte) error
+	// ReadCheckpoint returns nil if there is none.
+	ReadCheckpoint(ctx context.Context, name string) ([]byte, error)
+}
+
+// A FileCounter is a Table that knows, after a commit, of how many files it is
+// made; -1 for what it cannot tell.
+type FileCounter interface {
+	Files() (data, deletes int64)
+}
+
 // ErrConflict is wrapped by a Commit that certainly did not happen, because
 // somebody else had changed the table.
 var ErrConflict = errors.New("table changed by another writer")
@@ -40,6 +56,10 @@ var ErrConflict = errors.New("table changed by another writer")
 // ErrFenced is wrapped by every error that says that another sink has written
 // the table since this one opened it. This sink must not go on.
 var ErrFenced = errors.New("another sink writes this table")
+
+// ErrRefused is wrapped by OpenTable when the lake table differs from its
+// definition in a way that cannot be put right without loss.
+var ErrRefused = errors.New("table cannot take rows of the pipeline file")
 
 // A State is what the last commit left of the sink's own notes in a table.
 type State struct {

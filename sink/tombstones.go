@@ -123,7 +123,7 @@ func addSegment(ctx context.Context, table Table, g *guard, old []segment, tombs
 	segments []segment, file *File, drop []string, err error,
 ) {
 	for _, s := range old {
-		if g.swept != noTime && s.Newest < g.swept-g.horizon {
+		if g.swept != noTime && s.Newest < g.swept-g.horizon.Microseconds() {
 			drop = append(drop, s.File)
 			continue
 		}

@@ -26,6 +26,7 @@ type writer struct {
 	time     int   // lake column
 	decoder  *decoder
 	guard    *guard // nil for a changelog
+	refused  bool   // the table takes no rows; nothing else is set then
 
 	// What the last commit left.
 	offsets  offsets
@@ -36,12 +37,20 @@ type writer struct {
 	data    []byte
 	changes []change
 	latest  map[canon.Hash]int // by key: which of changes is the latest; nil for a changelog
-	flight  *flight
 	keyText []byte
 
-	watch watch
+	flight       *flight // what comes next in the table, nil if nothing is on its way
+	spareData    []byte  // the buffer of the flight before, to be used again
+	spareChanges []change
 
-	delivered, applied, collapsed, superseded, skipped, rejected, regressed, commits, rows, busy atomic.Int64
+	watch  watch
+	change change // the last one read
+	read   bool   // that it is of the record being delivered
+
+	delivered, applied, collapsed, superseded, skipped, rejected, regressed, commits, rows atomic.Int64
+	dataFiles, deleteFiles, newest                                                         atomic.Int64
+	highest                                                                                atomic.Pointer[cdc.Position]
+	busy, committing                                                                       atomic.Int64 // nanoseconds
 }
 
 // A change is a buffered row of a writer.
@@ -61,13 +70,17 @@ type flight struct {
 	batch    Batch
 	offsets  offsets
 	segments []segment
-	newest   int64
+	clock    clock
+	data     []byte // that the rows of batch lie in
+	changes  []change
+	highest  *cdc.Position // of the changes seen until then, nil if there was none
 	tried    bool
 }
 
 func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options) (*writer, error) {
 	columns, data := t.LakeColumns()
 	w := &writer{table: t, log: o.Log, columns: columns, position: data, time: data + 1}
+	w.unknown()
 	for _, name := range t.Key {
 		w.key = append(w.key, slices.IndexFunc(w.columns, func(c catalog.Column) bool { return c.Name == name }))
 	}
@@ -91,6 +104,14 @@ func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options) 
 		return nil, err
 	}
 	return w, w.load(ctx)
+}
+
+// unknown sets what is counted later to not known.
+func (w *writer) unknown() {
+	w.rows.Store(-1)
+	w.dataFiles.Store(-1)
+	w.deleteFiles.Store(-1)
+	w.newest.Store(noTime)
 }
 
 // checkKey refuses keys that no equality delete can name.
@@ -128,13 +149,16 @@ func (w *writer) load(ctx context.Context) error {
 	if err := w.guard.readHorizon(state.Properties[PropertyHorizon]); err != nil {
 		return err
 	}
+	if err := w.guard.readLoad(state.Properties[PropertyLoad]); err != nil {
+		return err
+	}
 	if err := w.scanKeys(ctx); err != nil {
 		return err
 	}
 	if w.segments, err = readSegments(ctx, w.store, state.Properties[PropertyTombstones], w.guard); err != nil {
 		return err
 	}
-	w.guard.advance(noTime)
+	w.guard.advance(w.guard.clock)
 	w.rows.Store(w.guard.rows())
 	return nil
 }
@@ -207,21 +231,26 @@ func (w *writer) accept(r *Row) *RejectError {
 	if !ok {
 		return fail(NoPosition, catalog.ColumnPosition)
 	}
-	c := change{start: len(w.data), position: p, committed: commitTime(row[w.time]), deletes: deletes}
+	w.change = change{start: len(w.data), position: p, committed: commitTime(row[w.time]), deletes: deletes}
+	c := &w.change
+	w.read = true
+	if c.committed > w.newest.Load() {
+		w.newest.Store(c.committed)
+	}
 	if w.watch.see(&p, c.committed) && w.regressed.Add(1) == 1 {
 		w.log.Error("position_regressed", slog.String("table", w.name()), slog.String("position", string(p.text())),
 			slog.String("highest", string(w.watch.highest.text())))
 	}
 	if w.guard != nil {
 		c.key = w.hash(row, w.key)
-		if done, reason := w.collapse(&c); reason != "" {
+		if done, reason := w.collapse(c); reason != "" {
 			return fail(reason, "")
 		} else if done {
 			return nil
 		}
 	}
 	w.data = appendRow(w.data, row)
-	w.changes = append(w.changes, c)
+	w.changes = append(w.changes, *c)
 	return nil
 }
 
@@ -251,40 +280,23 @@ func (w *writer) collapse(c *change) (done bool, reason Reason) {
 	return false, ""
 }
 
-// commitTime reads the canonical text of cdc_committed_at.
+// commitTime reads the canonical text of cdc_committed_at; null is noTime.
 func commitTime(text []byte) int64 {
-	t, err := time.Parse("2006-01-02T15:04:05.999999Z", string(text))
-	if err != nil {
-		return noTime // null: canonical text always parses
+	if len(text) != len("2006-01-02T15:04:05.000000Z") {
+		return noTime
 	}
-	return t.UnixMicro()
+	number := func(from, to int) (n int) {
+		for _, c := range text[from:to] {
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	return time.Date(number(0, 4), time.Month(number(5, 7)), number(8, 10), number(11, 13), number(14, 16), number(17, 19),
+		number(20, 26)*1000, time.UTC).UnixMicro()
 }
 
 // size is what the buffer takes in memory, roughly.
 func (w *writer) size() int { return len(w.data) + len(w.changes)*200 }
-
-// commit commits the buffer. Without rows it commits nothing unless always is
-// set and the offsets have changed.
-func (w *writer) commit(ctx context.Context, seen offsets, always bool) error {
-	for w.flight != nil || len(w.changes) > 0 || always {
-		if w.flight == nil {
-			f, err := w.prepare(ctx, seen)
-			if err != nil {
-				return err
-			}
-			if len(w.changes) == 0 && f.offsets.equal(w.offsets) {
-				return nil
-			}
-			w.flight = f
-		}
-		if err := w.land(ctx, w.flight); err != nil {
-			return err
-		}
-		w.settle(w.flight)
-		w.flight = nil
-	}
-	return nil
-}
 
 // attempts bounds how often a commit is tried while others change the table.
 const attempts = 8
@@ -340,6 +352,16 @@ func (w *writer) landed(ctx context.Context, f *flight) (bool, error) {
 		return false, nil
 	}
 	return false, ErrFenced
+}
+
+// fenced returns err, or ErrFenced with it if another sink has written the
+// table: its commits remove files that this one still counts on.
+func (w *writer) fenced(ctx context.Context, err error) error {
+	state, lookErr := w.store.Load(ctx)
+	if lookErr == nil && state.Properties[PropertyCommit] != w.commitID {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -57,6 +57,8 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 	switch {
 	case c.itself && v.Kind == cdc.String && !v.Escaped:
 		return append(dst, v.Raw...), "" // the decoder has seen that it is valid
+	case c.trimmed && v.Kind == cdc.String && !v.Escaped:
+		return appendTrimmed(dst, v.Raw), ""
 	case c.integer && v.Digits && len(v.Raw) <= 9: // JSON has no zeros before a number
 		if c.key >= 0 {
 			w.noteKey(c.key, v.Raw)
@@ -108,6 +110,15 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		return append(out, '"'), ""
 	}
 	return out, ""
+}
+
+// appendTrimmed appends a JSON string without the blanks at its end.
+func appendTrimmed(dst, raw []byte) []byte {
+	end := len(raw) - 1
+	for raw[end-1] == ' ' { // the opening quote is none
+		end--
+	}
+	return append(append(dst, raw[:end]...), '"')
 }
 
 // appendFloat replaces a float's canonical text by the source's own, where

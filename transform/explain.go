@@ -16,7 +16,7 @@ type Rule string
 const (
 	RuleNone     Rule = ""                 // the record could not be decoded
 	RuleInternal Rule = "internal"         // tables named awsdms_* are the task's own
-	RuleExclude  Rule = "exclude"          // exclude: or include:
+	RuleExclude  Rule = "exclude"          // exclude: or include:, or Options.Only
 	RuleControl  Rule = "control"          // control records are dropped
 	RuleUnknown  Rule = "on_unknown_table" // no entry of tables:
 	RuleTable    Rule = "table"            // an entry of tables:
@@ -102,7 +102,7 @@ func (w *worker) explain(p *plan, c *cdc.Change, origin cdc.Origin, e *Explanati
 		e.Position = cdc.Position(position)
 	}
 	for len(w.keys) < len(p.keyOrder) {
-		w.keys = append(w.keys, nil)
+		w.keys = append(w.keys, span{})
 	}
 	w.key, w.absent, w.oldKey, w.hasOldKey = w.key[:0], w.absent[:0], w.oldKey[:0], false
 	var badData, badBefore int

@@ -22,10 +22,11 @@ const (
 type column struct {
 	source  *catalog.Column
 	canon   canon.Column
-	itself  bool   // its text needs nothing but JSON's escapes
-	integer bool   // int or long, not masked
-	float   bool   // float or double, neither masked nor a key
-	label   []byte // `"name":`, with a comma before it where one belongs
+	itself  bool // its text needs nothing but JSON's escapes
+	trimmed bool // as itself, once the blanks at its end are cut
+	integer bool // int or long, not masked
+	float   bool // float or double, neither masked nor a key
+	label   label
 	form    form
 	key     int  // its place in the key; -1
 	replace bool // text that is not Unicode gets U+FFFD
@@ -46,7 +47,24 @@ type plan struct {
 }
 
 // metadataLabels are the labels of the metadata columns.
-type metadataLabels struct{ position, committedAt, operation, oldKey, absent []byte }
+type metadataLabels struct{ position, committedAt, operation, oldKey, absent label }
+
+// A label is a column's `"name":`, with a comma before it where one belongs.
+type label struct {
+	text  []byte
+	short [32]byte // text, when it fits
+}
+
+// append appends the label. A short one is copied with the bytes behind it,
+// which whatever follows overwrites: a copy of constant size takes two
+// instructions and no call.
+func (l *label) append(dst []byte) []byte {
+	if n := len(dst); len(l.text) <= len(l.short) && cap(dst)-n >= len(l.short) {
+		*(*[len(l.short)]byte)(dst[n : n+len(l.short)]) = l.short
+		return dst[:n+len(l.text)]
+	}
+	return append(dst, l.text...)
+}
 
 // Indexes of a field that no lake column is made from.
 const (
@@ -63,7 +81,7 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 		at := leftOut
 		if !c.Exclude {
 			at = len(out.columns)
-			col := column{source: c, canon: canon.Prepare(c), label: label(c.Name, at > 0), form: formOf(c), key: -1}
+			col := column{source: c, canon: canon.Prepare(c), label: newLabel(c.Name, at > 0), form: formOf(c), key: -1}
 			for _, loss := range c.AllowLossy {
 				col.replace = col.replace || loss == catalog.LossInvalid
 			}
@@ -74,7 +92,7 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 				}
 			}
 			simple := col.key < 0 && c.Mask == ""
-			col.itself = simple && col.canon.IsItself()
+			col.itself, col.trimmed = simple && col.canon.IsItself(), simple && col.canon.IsTrimmed()
 			col.float = simple && (c.Type.Kind == catalog.Float || c.Type.Kind == catalog.Double)
 			col.integer = c.Mask == "" && (c.Type.Kind == catalog.Int || c.Type.Kind == catalog.Long)
 			out.columns = append(out.columns, col)
@@ -86,20 +104,20 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 		}
 	}
 	out.metadata = metadataLabels{
-		label(catalog.ColumnPosition, len(out.columns) > 0), label(catalog.ColumnCommittedAt, true), label(catalog.ColumnOperation, true),
-		label(catalog.ColumnOldKey, true), label(catalog.ColumnAbsent, true),
+		newLabel(catalog.ColumnPosition, len(out.columns) > 0), newLabel(catalog.ColumnCommittedAt, true), newLabel(catalog.ColumnOperation, true),
+		newLabel(catalog.ColumnOldKey, true), newLabel(catalog.ColumnAbsent, true),
 	}
 	return out
 }
 
-func label(name string, comma bool) []byte {
-	var out []byte
+func newLabel(name string, comma bool) label {
+	var l label
 	if comma {
-		out = append(out, ',')
+		l.text = append(l.text, ',')
 	}
-	out = append(out, '"')
-	out = appendEscaped(out, []byte(name))
-	return append(out, '"', ':')
+	l.text = append(appendEscaped(append(l.text, '"'), []byte(name)), '"', ':')
+	copy(l.short[:], l.text)
+	return l
 }
 
 // formOf says how a column's values are written. A digest is text whatever the

@@ -16,7 +16,7 @@ type Reason string
 // Reasons of Dropped.
 const (
 	Control       Reason = "control"        // a control record: DDL or a marker of the task
-	Excluded      Reason = "excluded"       // its table is named by exclude:
+	Excluded      Reason = "excluded"       // its table is named by exclude:, or is another stream's
 	InternalTable Reason = "internal_table" // a row of one of the task's own awsdms_* tables
 	Superseded    Reason = "superseded"     // a newer change of the same key is delivered in this batch
 )

@@ -80,11 +80,11 @@ func (p *plan) appendPosition(dst []byte, pipeline *catalog.Pipeline, c *cdc.Cha
 }
 
 // row appends the row of a change to w.rows. On failure it returns why, and
-// the lake name of the column, and leaves a part of a row behind.
+// the lake name of the column.
 func (w *worker) row(p *plan, c *cdc.Change) (Reason, string) {
 	w.key, w.absent, w.oldKey, w.hasOldKey = w.key[:0], w.absent[:0], w.oldKey[:0], false
 	for len(w.keys) < len(p.keyOrder) {
-		w.keys = append(w.keys, nil)
+		w.keys = append(w.keys, span{})
 	}
 	var bad int
 	if w.values, bad = w.bind(p, c.Data, w.values); bad != noColumn {
@@ -95,16 +95,16 @@ func (w *worker) row(p *plan, c *cdc.Change) (Reason, string) {
 			return AmbiguousColumn, p.columns[bad].source.Name
 		}
 	}
-	w.rows = append(w.rows, '{')
+	dst := append(w.rows, '{')
 	for i := range p.columns {
 		col := &p.columns[i]
-		w.rows = append(w.rows, col.label...)
+		dst = col.label.append(dst)
 		v := value(c.Data, w.values[i])
 		if col.key >= 0 && (v == nil || v.Kind == cdc.Null) && c.HasBefore && c.Operation == cdc.Delete {
 			v = value(c.Before, w.before[i]) // a delete may have its key there only
 		}
 		var reason Reason
-		if w.rows, reason = w.appendColumn(w.rows, p, col, c.Operation, v); reason != "" {
+		if dst, reason = w.appendColumn(dst, p, col, c.Operation, v); reason != "" {
 			return reason, col.source.Name
 		}
 	}
@@ -113,8 +113,7 @@ func (w *worker) row(p *plan, c *cdc.Change) (Reason, string) {
 			return reason, column
 		}
 	}
-	w.appendMetadata(p, c)
-	w.rows = append(w.rows, '}')
+	w.rows = append(w.appendMetadata(dst, p, c), '}')
 	return "", ""
 }
 
@@ -154,7 +153,7 @@ func (w *worker) appendColumn(dst []byte, p *plan, c *column, o cdc.Operation, v
 func (w *worker) compareKeys(p *plan, c *cdc.Change) (Reason, string) {
 	w.oldKey = append(w.oldKey[:0], '[')
 	for place, at := range p.keyOrder {
-		old := w.keys[place]
+		old := w.key[w.keys[place].from:w.keys[place].to]
 		if v := value(c.Before, w.before[at]); v != nil && v.Kind != cdc.Null {
 			text, reason := w.textOf(&p.columns[at], v)
 			if reason == "" {
@@ -186,12 +185,12 @@ func (w *worker) compareKeys(p *plan, c *cdc.Change) (Reason, string) {
 }
 
 // appendMetadata appends the metadata columns of the table's mode.
-func (w *worker) appendMetadata(p *plan, c *cdc.Change) {
-	dst := append(w.rows, p.metadata.position...)
+func (w *worker) appendMetadata(dst []byte, p *plan, c *cdc.Change) []byte {
+	dst = p.metadata.position.append(dst)
 	dst = append(dst, '"')
 	dst = append(dst, w.position...)
 	dst = append(dst, '"')
-	dst = append(dst, p.metadata.committedAt...)
+	dst = p.metadata.committedAt.append(dst)
 	if c.CommittedAt.IsZero() || c.Operation == cdc.Load {
 		dst = append(dst, "null"...)
 	} else {
@@ -200,14 +199,14 @@ func (w *worker) appendMetadata(p *plan, c *cdc.Change) {
 		dst = append(dst, '"')
 	}
 	if p.table.Mode == catalog.Changelog {
-		dst = append(dst, p.metadata.operation...)
+		dst = p.metadata.operation.append(dst)
 		dst = appendNullable(dst, []byte(c.Operation.String()), true)
-		dst = append(dst, p.metadata.oldKey...)
+		dst = p.metadata.oldKey.append(dst)
 		dst = appendNullable(dst, w.oldKey, w.hasOldKey)
-		dst = append(dst, p.metadata.absent...)
+		dst = p.metadata.absent.append(dst)
 		dst = appendNullable(dst, w.absent, len(w.absent) > 0)
 	}
-	w.rows = dst
+	return dst
 }
 
 // appendTime appends the canonical text of a timestamptz. Most changes of a
@@ -217,11 +216,9 @@ func (w *worker) appendTime(dst []byte, at time.Time) []byte {
 		w.second, w.secondText = second, at.UTC().AppendFormat(w.secondText[:0], "2006-01-02T15:04:05.")
 	}
 	dst = append(dst, w.secondText...)
-	micros := at.Nanosecond() / 1000
-	for unit := 100000; unit > 0; unit /= 10 {
-		dst = append(dst, byte('0'+micros/unit%10))
-	}
-	return append(dst, 'Z')
+	micros := uint32(at.Nanosecond()) / 1000
+	high, low := micros/1000, micros%1000
+	return append(dst, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10), byte('0'+low/100), byte('0'+low/10%10), byte('0'+low%10), 'Z')
 }
 
 func appendNullable(dst, text []byte, present bool) []byte {

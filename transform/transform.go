@@ -81,6 +81,9 @@ type Result struct {
 // Options choose what one delivery stream does with the pipeline's tables. The
 // zero value delivers each table as the pipeline file says.
 type Options struct {
+	// Only drops, as excluded, what belongs to tables that the pipeline file has
+	// in another mode: another stream delivers it. Empty drops nothing.
+	Only catalog.Mode
 	// Mode is the write mode of every table of this stream; empty means each
 	// table's own. So a mirror stream and an append-only changelog stream can
 	// read the same source stream.
@@ -120,7 +123,7 @@ func New(p *catalog.Pipeline, o Options) (*Transformer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compile pipeline: %w", err)
 		}
-		t.plans = append(t.plans, compile(p, delivered, i, p.Excluded(table.Source)))
+		t.plans = append(t.plans, compile(p, delivered, i, p.Excluded(table.Source) || o.Only != "" && table.Mode != o.Only))
 		name := table.Source
 		if t.fold {
 			name = catalog.FoldName(name)

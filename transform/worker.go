@@ -22,11 +22,11 @@ type worker struct {
 	routed  routed
 
 	// Of the record at hand.
-	values, before []int32  // by column: where it stands in Data and Before, counted from 1; 0 when missing
-	keys           [][]byte // canonical text by key place
-	key            []byte   // all of them, each with its length
-	absent         []byte   // cdc_absent
-	oldKey         []byte   // cdc_old_key, when hasOldKey
+	values, before []int32 // by column: where it stands in Data and Before, counted from 1; 0 when missing
+	keys           []span  // canonical text by key place, in key
+	key            []byte  // all of them, each with its length
+	absent         []byte  // cdc_absent
+	oldKey         []byte  // cdc_old_key, when hasOldKey
 	hasOldKey      bool
 	position       []byte
 	text, plain    []byte // scratch
@@ -42,6 +42,9 @@ type worker struct {
 	newest  []int32 // by hash of table and key: first of a chain of results, counted from 1
 	total   int     // size of the answers: settled ones, and echoes for those to come
 }
+
+// A span is a part of a buffer.
+type span struct{ from, to int }
 
 // A routed is the last name that was looked up.
 type routed struct {
@@ -156,7 +159,6 @@ func (w *worker) record(record *Record, i int, room Room) {
 	from := len(w.rows)
 	reason, column := w.row(p, c)
 	if reason != "" {
-		w.rows = w.rows[:from]
 		fail(reason, column)
 		return
 	}
@@ -238,7 +240,7 @@ func (w *worker) bind(p *plan, fields cdc.Fields, at []int32) (out []int32, bad 
 		var column int
 		name := fields[i].Name
 		switch {
-		case i < len(memo) && bytes.Equal(memo[i].name, name):
+		case i < len(memo) && same(memo[i].name, name):
 			column = memo[i].column
 		case i < len(memo):
 			column = p.find(name)
@@ -261,6 +263,12 @@ func (w *worker) bind(p *plan, fields cdc.Fields, at []int32) (out []int32, bad 
 	return at, bad
 }
 
+// same is bytes.Equal with a look first: the decoder gives every record the
+// same name, not only an equal one.
+func same(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) > 0 && &a[0] == &b[0] || bytes.Equal(a, b))
+}
+
 // value returns the field that a bound column stands in; nil when missing.
 func value(fields cdc.Fields, at int32) *cdc.Value {
 	if at == 0 {
@@ -272,5 +280,5 @@ func value(fields cdc.Fields, at int32) *cdc.Value {
 // noteKey keeps the canonical text of a key column.
 func (w *worker) noteKey(place int, text []byte) {
 	w.key = canon.AppendField(w.key, text)
-	w.keys[place] = append(w.keys[place][:0], text...)
+	w.keys[place] = span{len(w.key) - len(text), len(w.key)}
 }

@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,11 +60,15 @@ type generator struct {
 }
 
 // Generate returns all artifacts of a pipeline. It refuses one whose columns
-// lose values in a way that the file does not allow (*LossError), and one whose
-// generated names meet the names of its tables.
+// lose values in a way that the file does not allow (*LossError), one whose
+// mirrors list no readers, and one whose generated names meet the names of its
+// tables.
 func Generate(p *catalog.Pipeline, o Options) (*Result, error) {
 	o.Warehouse = strings.TrimRight(cmp.Or(o.Warehouse, DefaultWarehouse), "/")
 	if err := checkLosses(p); err != nil {
+		return nil, err
+	}
+	if err := checkReaders(p); err != nil {
 		return nil, err
 	}
 	if err := checkNames(p); err != nil {
@@ -90,13 +95,19 @@ func Generate(p *catalog.Pipeline, o Options) (*Result, error) {
 
 // table makes the files that belong to one table.
 func (g *generator) table(t *catalog.Table) error {
-	if err := g.json("iceberg/"+fileName(t)+".schema.json", schemaOf(t)); err != nil {
+	s := schemaOf(t)
+	if err := g.json("iceberg/"+fileName(t)+".schema.json", s); err != nil {
 		return err
+	}
+	if spec := partitionSpecOf(t, s); spec != nil {
+		if err := g.json("iceberg/"+fileName(t)+".partition-spec.json", spec); err != nil {
+			return err
+		}
 	}
 	if err := g.json("glue/"+fileName(t)+".json", g.createTable(t)); err != nil {
 		return err
 	}
-	for _, d := range []dialect{athena, spark} {
+	for _, d := range []Dialect{Athena, Spark} {
 		if err := g.sql(d, t); err != nil {
 			return err
 		}
@@ -140,12 +151,33 @@ func (g *generator) location(name string) string { return g.options.Warehouse + 
 
 func tableLocation(t *catalog.Table) string { return t.Database() + "/" + t.Name() }
 
+// checkReaders refuses mirrors that do not say who reads them: how their deletes
+// are written is chosen by it.
+func checkReaders(p *catalog.Pipeline) error {
+	var errs []error
+	for _, t := range p.Tables {
+		if len(t.UniqueKeys()) > 0 && len(t.Readers) == 0 {
+			errs = append(errs, fmt.Errorf("generate %s: a mirror lists the engines that read it, in its readers: or in that of the file; want any of %s",
+				t.Source, join(catalog.Readers())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func join[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return strings.Join(texts, ", ")
+}
+
 // checkNames refuses generated names that are already a table's.
 func checkNames(p *catalog.Pipeline) error {
 	for _, t := range p.Tables {
-		for _, suffix := range []string{currentSuffix, foldedSuffix} {
+		for _, suffix := range catalog.GeneratedSuffixes() {
 			if name := t.Name() + suffix; p.ByTarget(t.Database(), name) != nil {
-				return fmt.Errorf("generate %s: table %s.%s has the name that its view or folded table would have: give it another target",
+				return fmt.Errorf("generate %s: table %s.%s has the name that a view or the folded table of it would have: give it another target",
 					fileName(t), t.Database(), name)
 			}
 		}

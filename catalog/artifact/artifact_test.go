@@ -174,7 +174,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-const head = "version: 1\ndatabase: d\nsource: {engine: postgresql, position: postgres}\ntables:\n"
+const head = "version: 1\ndatabase: d\nsource: {engine: postgresql, position: postgres}\nreaders: [spark]\ntables:\n"
 
 func TestRefuses(t *testing.T) {
 	tables := func(columns string) string {
@@ -215,7 +215,7 @@ func TestRefuses(t *testing.T) {
 		},
 		"name of a view": {
 			tables("      - {name: n, type: int}\n") + "  - {source: s.t_current, mode: changelog, columns: [{name: a, type: int}]}\n",
-			"generate d.t: table d.t_current has the name that its view or folded table would have: give it another target",
+			"generate d.t: table d.t_current has the name that a view or the folded table of it would have: give it another target",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

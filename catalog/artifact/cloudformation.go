@@ -122,8 +122,14 @@ func (g *generator) stackTable(b *bytes.Buffer, id string, t *catalog.Table) {
 	for _, f := range s.Fields {
 		fmt.Fprintf(b, "                - {Id: %d, Name: %q, Type: %q, Required: %t}\n", f.ID, f.Name, f.Type, f.Required)
 	}
+	if spec := partitionSpecOf(t, s); spec != nil {
+		fmt.Fprintf(b, "            PartitionSpec:\n              SpecId: %d\n              Fields:\n", spec.SpecID)
+		for _, f := range spec.Fields {
+			fmt.Fprintf(b, "                - {SourceId: %d, FieldId: %d, Name: %q, Transform: %q}\n", f.SourceID, f.FieldID, f.Name, f.Transform)
+		}
+	}
 	b.WriteString("            Properties:\n")
-	properties := catalog.TableProperties()
+	properties := t.Properties()
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		fmt.Fprintf(b, "              %s: %q\n", name, properties[name])
 	}

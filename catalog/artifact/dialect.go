@@ -9,30 +9,31 @@ import (
 	"icehose/internal/canon"
 )
 
-// A dialect is an engine's SQL.
-type dialect string
+// A Dialect is an engine's SQL.
+type Dialect string
 
+// The dialects.
 const (
-	athena dialect = "athena" // engine version 3: Trino's SQL, Hive's in ALTER
-	spark  dialect = "spark"  // 3.4 or newer with Iceberg's extensions
+	Athena Dialect = "athena" // engine version 3: Trino's SQL, Hive's in ALTER
+	Spark  Dialect = "spark"  // 3.4 or newer with Iceberg's extensions
 )
 
 // quote renders a name of the pipeline file, which is lower-case letters,
 // digits and underscores, so that reserved words are names too.
-func (d dialect) quote(name string) string {
-	if d == spark {
+func (d Dialect) quote(name string) string {
+	if d == Spark {
 		return "`" + name + "`"
 	}
 	return `"` + name + `"`
 }
 
 // table renders database.name.
-func (d dialect) table(t *catalog.Table, suffix string) string {
+func (d Dialect) table(t *catalog.Table, suffix string) string {
 	return d.quote(t.Database()) + "." + d.quote(t.Name()+suffix)
 }
 
 // list renders names, each with an optional qualifier.
-func (d dialect) list(names []string, qualifier string) string {
+func (d Dialect) list(names []string, qualifier string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
 		quoted[i] = qualifier + d.quote(n)
@@ -41,7 +42,7 @@ func (d dialect) list(names []string, qualifier string) string {
 }
 
 // equal renders the comparison of two sides' columns.
-func (d dialect) equal(names []string, left, right string) string {
+func (d Dialect) equal(names []string, left, right string) string {
 	parts := make([]string, len(names))
 	for i, n := range names {
 		parts[i] = left + d.quote(n) + " = " + right + d.quote(n)
@@ -50,8 +51,8 @@ func (d dialect) equal(names []string, left, right string) string {
 }
 
 // text renders a string literal. Spark reads backslashes in it.
-func (d dialect) text(s string) string {
-	if d == spark {
+func (d Dialect) text(s string) string {
+	if d == Spark {
 		s = strings.ReplaceAll(s, `\`, `\\`)
 		return "'" + strings.ReplaceAll(s, "'", `\'`) + "'"
 	}
@@ -59,7 +60,7 @@ func (d dialect) text(s string) string {
 }
 
 // typeName is the type of a column as the engine reads it.
-func (d dialect) typeName(t catalog.Type) string {
+func (d Dialect) typeName(t catalog.Type) string {
 	names := map[catalog.TypeKind][2]string{
 		catalog.Boolean: {"boolean", "BOOLEAN"}, catalog.Int: {"integer", "INT"}, catalog.Long: {"bigint", "BIGINT"},
 		catalog.Float: {"real", "FLOAT"}, catalog.Double: {"double", "DOUBLE"}, catalog.Date: {"date", "DATE"},
@@ -70,7 +71,7 @@ func (d dialect) typeName(t catalog.Type) string {
 	if t.Kind == catalog.Decimal {
 		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
 	}
-	if d == spark {
+	if d == Spark {
 		return names[t.Kind][1]
 	}
 	return names[t.Kind][0]
@@ -78,12 +79,12 @@ func (d dialect) typeName(t catalog.Type) string {
 
 // canCreate reports whether the engine's CREATE TABLE can make a column of the
 // type, and not just one that looks like it.
-func (d dialect) canCreate(t catalog.Type) bool {
+func (d Dialect) canCreate(t catalog.Type) bool {
 	switch t.Kind {
 	case catalog.Time, catalog.UUID, catalog.Fixed:
 		return false
 	case catalog.TimestampTZ:
-		return d == spark
+		return d == Spark
 	case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date,
 		catalog.Timestamp, catalog.String, catalog.Binary:
 		return true
@@ -93,8 +94,8 @@ func (d dialect) canCreate(t catalog.Type) bool {
 
 // foldedType is the type of a column in views and folded tables. Athena's views
 // and its CREATE TABLE have no time zones, no time and no uuid.
-func (d dialect) foldedType(t catalog.Type) catalog.Type {
-	if d == athena {
+func (d Dialect) foldedType(t catalog.Type) catalog.Type {
+	if d == Athena {
 		switch t.Kind {
 		case catalog.TimestampTZ:
 			return catalog.Type{Kind: catalog.Timestamp}
@@ -111,8 +112,8 @@ func (d dialect) foldedType(t catalog.Type) catalog.Type {
 }
 
 // folded renders an expression of a column's type as one of its foldedType.
-func (d dialect) folded(expression string, t catalog.Type) string {
-	if d == athena {
+func (d Dialect) folded(expression string, t catalog.Type) string {
+	if d == Athena {
 		switch t.Kind {
 		case catalog.TimestampTZ:
 			return "CAST(" + expression + " AT TIME ZONE 'UTC' AS timestamp(6))"
@@ -126,25 +127,25 @@ func (d dialect) folded(expression string, t catalog.Type) string {
 }
 
 // parse renders an expression of canonical text as a value of the type.
-func (d dialect) parse(expression string, t catalog.Type) string {
+func (d Dialect) parse(expression string, t catalog.Type) string {
 	switch t.Kind {
 	case catalog.String:
 		return expression
 	case catalog.UUID, catalog.Time:
-		if d == spark {
+		if d == Spark {
 			return expression
 		}
 	case catalog.Fixed, catalog.Binary:
-		if d == spark {
+		if d == Spark {
 			return "unhex(" + expression + ")"
 		}
 		return "from_hex(" + expression + ")"
 	case catalog.Timestamp:
-		if d == athena {
+		if d == Athena {
 			expression = "replace(" + expression + ", 'T', ' ')"
 		}
 	case catalog.TimestampTZ:
-		if d == athena {
+		if d == Athena {
 			expression = "replace(replace(" + expression + ", 'T', ' '), 'Z', ' UTC')"
 		}
 	case catalog.Boolean, catalog.Int, catalog.Long, catalog.Float, catalog.Double, catalog.Decimal, catalog.Date:
@@ -152,19 +153,27 @@ func (d dialect) parse(expression string, t catalog.Type) string {
 	return "CAST(" + expression + " AS " + d.typeName(t) + ")"
 }
 
-// oldKey renders the n-th key column's value before a key change.
-func (d dialect) oldKey(n int, t catalog.Type) string {
+// oldKey renders the n-th key column's value in the text of an old key.
+func (d Dialect) oldKey(text string, n int, t catalog.Type) string {
 	function := "json_extract_scalar"
-	if d == spark {
+	if d == Spark {
 		function = "get_json_object"
 	}
-	return d.parse(fmt.Sprintf("%s(%s, '$[%d]')", function, d.quote(catalog.ColumnOldKey), n), t)
+	return d.parse(fmt.Sprintf("%s(%s, '$[%d]')", function, text, n), t)
+}
+
+// array renders an array of one element.
+func (d Dialect) array(expression string) string {
+	if d == Spark {
+		return "array(" + expression + ")"
+	}
+	return "ARRAY[" + expression + "]"
 }
 
 // listed renders whether cdc_absent lists a column.
-func (d dialect) listed(column string) string {
+func (d Dialect) listed(column string) string {
 	function := "contains"
-	if d == spark {
+	if d == Spark {
 		function = "array_contains"
 	}
 	return fmt.Sprintf("%s(split(coalesce(%s, ''), ','), '%s')", function, d.quote(catalog.ColumnAbsent), column)
@@ -172,16 +181,16 @@ func (d dialect) listed(column string) string {
 
 // joined renders the non-null texts among expressions, separated by commas, or
 // null if there are none.
-func (d dialect) joined(expressions []string) string {
+func (d Dialect) joined(expressions []string) string {
 	list := strings.Join(expressions, ",\n        ")
-	if d == spark {
+	if d == Spark {
 		return "nullif(concat_ws(',',\n        " + list + "), '')"
 	}
 	return "nullif(array_join(ARRAY[\n        " + list + "], ','), '')"
 }
 
 // defaultOf renders what a null of rows from before the column means.
-func (d dialect) defaultOf(c *catalog.Column) (string, error) {
+func (d Dialect) defaultOf(c *catalog.Column) (string, error) {
 	plain := *c
 	plain.AllowLossy = nil
 	text, err := canon.Append(nil, &plain, canon.Record, []byte(*c.Default))

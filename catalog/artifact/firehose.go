@@ -13,6 +13,9 @@ type destinationTable struct {
 func (g *generator) firehose() error {
 	list := make([]destinationTable, 0, len(g.pipeline.Tables))
 	for _, t := range g.pipeline.Tables {
+		if blind := t.BlindReaders(); len(blind) > 0 {
+			g.note(t, "Firehose writes delete files, merge-on-read alone, and %s would read the table wrong or not at all: deliver it with icehose sink, or make it a changelog", join(blind))
+		}
 		list = append(list, destinationTable{Database: t.Database(), Table: t.Name(), UniqueKeys: t.UniqueKeys()})
 	}
 	return g.json("firehose/destination-tables.json", list)

@@ -3,10 +3,10 @@ package artifact
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"icehose/catalog"
-	"icehose/cdc"
 )
 
 // Where a position's parts are, counted from 1 as SQL does: epoch and body are
@@ -15,19 +15,37 @@ const (
 	floorLength = 4 + 1 + 32
 	bodyStart   = 4 + 1 + 1
 	rankAt      = floorLength + 1 + 1
+
+	changeLength = rankAt + 1 + 16
+	loadLength   = rankAt + 1 + 69
 )
 
-// currentView is the statement that creates the view of a table's current rows:
-// the fold of a changelog, or a mirror with the defaults of later columns.
+// keyChangeHops is how many key changes in a row the SQL follows to find a
+// value that none of them carried. What lies further back is listed in
+// cdc_unresolved; sink.Folder follows any number. Engines evaluate a common
+// table expression each time that it is named, so each hop multiplies the reads.
+const keyChangeHops = 1
+
+// A fold writes the SQL that folds a changelog.
 //
-// The fold is that of sink.Folder with one exception that the view shows:
-// sink.Folder looks up what a key change left out in the row of the old key,
-// and the view lists such a column in cdc_unresolved.
-func currentView(d dialect, t *catalog.Table) ([]byte, error) {
+// The result is that of sink.Folder with one exception that it shows itself:
+// see keyChangeHops. Key columns are those of the current table from the first
+// step on, where the dialect's differ.
+type fold struct {
+	d        Dialect
+	t        *catalog.Table
+	log      string           // the changelog as a relation
+	columns  []catalog.Column // the source's
+	defaults []string         // per column; empty for none
+	partial  []int            // columns that a change may leave out
+}
+
+// newFold returns a fold of the changelog, or of the mirror, as it is now.
+func newFold(d Dialect, t *catalog.Table) (*fold, error) {
 	columns, data := t.LakeColumns()
-	v := &view{d: d, t: t, columns: columns[:data]}
-	for i := range v.columns {
-		c := &v.columns[i]
+	f := &fold{d: d, t: t, log: d.table(t, ""), columns: columns[:data]}
+	for i := range f.columns {
+		c := &f.columns[i]
 		fill := ""
 		if c.Default != nil {
 			if c.Mask != "" {
@@ -44,238 +62,340 @@ func currentView(d dialect, t *catalog.Table) ([]byte, error) {
 				return nil, err
 			}
 		}
-		v.defaults = append(v.defaults, fill)
+		f.defaults = append(f.defaults, fill)
+		if c.MayBeUnchanged && !t.IsKey(c.Name) && t.Mode == catalog.Changelog && len(t.Key) > 0 {
+			f.partial = append(f.partial, i)
+		}
+	}
+	return f, nil
+}
+
+// A cte is a common table expression.
+type cte struct{ name, body string }
+
+// query renders common table expressions and the statement that uses them.
+func query(ctes []cte, statement string) string {
+	parts := make([]string, len(ctes))
+	for i, c := range ctes {
+		parts[i] = c.name + " AS (\n" + indent(c.body) + "\n)"
+	}
+	return "WITH " + strings.Join(parts, ",\n") + "\n" + statement
+}
+
+// indent moves every line two spaces to the right.
+func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }
+
+// currentView is the statement that creates the view of a table's current rows:
+// the fold of a changelog, or a mirror with the defaults of later columns.
+func currentView(d Dialect, t *catalog.Table) ([]byte, error) {
+	f, err := newFold(d, t)
+	if err != nil {
+		return nil, err
 	}
 	var b strings.Builder
-	if hasDefaults(v.columns) {
+	if hasDefaults(f.columns) {
 		b.WriteString("-- A column with a default was added later: null in older rows means the default.\n")
+	}
+	create := fmt.Sprintf("CREATE OR REPLACE VIEW %s AS\n", d.table(t, currentSuffix))
+	if d == Spark {
+		create = "-- Where the catalog has no views, make it a TEMPORARY VIEW, without the database.\n" + create
 	}
 	switch {
 	case t.Mode == catalog.Mirror:
-		v.mirror(&b)
+		b.WriteString(create + f.mirror() + ";\n")
 	case len(t.Key) > 0:
-		v.keyed(&b)
+		b.WriteString("-- Current rows: per key the changes above its last end (a delete, or a key change\n" +
+			"-- away from it), per column the latest that carries it. cdc_unresolved lists columns\n" +
+			"-- whose value the changelog does not give.\n" + create + query(f.keyed(false)) + ";\n")
 	case t.Mode == catalog.Changelog:
-		v.unkeyed(&b)
+		b.WriteString("-- Current rows of a table without a key: the newest load and the inserts after it,\n" +
+			"-- each once, however often it was delivered. An update or a delete of such a table\n" +
+			"-- means nothing, since nothing says of which row it speaks.\n" + create +
+			query([]cte{f.newest()}, "SELECT DISTINCT\n"+f.unkeyedColumns()+"\nFROM "+f.log+" AS c\nCROSS JOIN newest AS n\nWHERE "+f.inserted()) + ";\n")
 	default:
 		return nil, errors.New("no view for mode " + string(t.Mode))
 	}
 	return []byte(b.String()), nil
 }
 
-// A view writes one statement.
-type view struct {
-	d        dialect
-	t        *catalog.Table
-	columns  []catalog.Column // the source's
-	defaults []string         // per column; empty for none
+// named renders an expression under a name, which is left out if it is the same.
+func (f *fold) named(expression, name string) string {
+	if quoted := f.d.quote(name); expression != quoted {
+		return expression + " AS " + quoted
+	}
+	return expression
 }
 
-// result renders column i of the view from an expression of its stored value.
-func (v *view) result(i int, expression string) string {
-	c := &v.columns[i]
-	if v.defaults[i] != "" {
-		expression = "coalesce(" + expression + ", " + v.defaults[i] + ")"
+// filled renders an expression of column i's value with the column's default.
+func (f *fold) filled(i int, expression string) string {
+	if f.defaults[i] != "" {
+		return "coalesce(" + expression + ", " + f.defaults[i] + ")"
 	}
-	folded := v.d.folded(expression, c.Type)
-	if folded == v.d.quote(c.Name) {
-		return folded
-	}
-	return folded + " AS " + v.d.quote(c.Name)
+	return expression
 }
 
 // metadata renders the two metadata columns that the view keeps.
-func (v *view) metadata(position, committed string) string {
-	return fmt.Sprintf("  %s AS %s,\n  %s AS %s", position, v.d.quote(catalog.ColumnPosition),
-		v.d.folded(committed, catalog.Type{Kind: catalog.TimestampTZ}), v.d.quote(catalog.ColumnCommittedAt))
+func (f *fold) metadata(position, committed string) string {
+	return "  " + f.named(position, catalog.ColumnPosition) + ",\n  " +
+		f.named(f.d.folded(committed, catalog.Type{Kind: catalog.TimestampTZ}), catalog.ColumnCommittedAt)
 }
 
-func (v *view) create(b *strings.Builder) {
-	if v.d == spark {
-		b.WriteString("-- Where the catalog has no views, make it a TEMPORARY VIEW, without the database.\n")
-	}
-	fmt.Fprintf(b, "CREATE OR REPLACE VIEW %s AS\n", v.d.table(v.t, currentSuffix))
-}
-
-func (v *view) mirror(b *strings.Builder) {
-	v.create(b)
+// mirror selects the rows of a mirror with their defaults.
+func (f *fold) mirror() string {
+	var b strings.Builder
 	b.WriteString("SELECT\n")
-	for i, c := range v.columns {
-		fmt.Fprintf(b, "  %s,\n", v.result(i, v.d.quote(c.Name)))
+	for i, c := range f.columns {
+		fmt.Fprintf(&b, "  %s,\n", f.named(f.d.folded(f.filled(i, f.d.quote(c.Name)), c.Type), c.Name))
 	}
-	fmt.Fprintf(b, "%s\nFROM %s;\n", v.metadata(v.d.quote(catalog.ColumnPosition), v.d.quote(catalog.ColumnCommittedAt)), v.d.table(v.t, ""))
+	fmt.Fprintf(&b, "%s\nFROM %s", f.metadata(f.d.quote(catalog.ColumnPosition), f.d.quote(catalog.ColumnCommittedAt)), f.log)
+	return b.String()
 }
 
-// keyed folds by key: a row lives if its position is above every end of its
-// key, and each column has the value of the latest change that carries it.
-func (v *view) keyed(b *strings.Builder) {
-	d, table := v.d, v.d.table(v.t, "")
-	position, operation, oldKey := d.quote(catalog.ColumnPosition), d.quote(catalog.ColumnOperation), d.quote(catalog.ColumnOldKey)
-	b.WriteString("-- Current rows: per key the changes above its last end (a delete, or a key change\n" +
-		"-- away from it), per column the latest that carries it. cdc_unresolved lists columns\n" +
-		"-- whose value no change of this key carries.\n")
-	v.create(b)
-	key := d.list(v.t.Key, "")
-	fmt.Fprintf(b, `WITH ended AS (
-  SELECT %[1]s, max(%[2]s) AS cdc_ended
-  FROM (
-    SELECT %[1]s, %[2]s
-    FROM %[3]s
-    WHERE %[4]s = 'delete'
-    UNION ALL
-    SELECT %[5]s, %[2]s
-    FROM %[3]s
-    WHERE %[6]s IS NOT NULL AND %[4]s <> 'delete'
-  ) AS ends
-  GROUP BY %[1]s
-),
-alive AS (
-  SELECT c.*
-  FROM %[3]s AS c
-  LEFT JOIN ended AS e ON %[7]s
-  WHERE c.%[4]s <> 'delete' AND (e.cdc_ended IS NULL OR c.%[2]s > e.cdc_ended)
-)
-SELECT
-`, key, position, table, operation, oldKeys(d, v.t, false), oldKey, d.equal(v.t.Key, "c.", "e."))
-	var missing []string
-	for i, c := range v.columns {
+// keys renders the key columns of a row of the changelog.
+func (f *fold) keys(qualifier string) []string {
+	out := make([]string, len(f.t.Key))
+	for n, at := range f.t.KeyColumns() {
+		out[n] = f.d.folded(qualifier+f.d.quote(f.t.Key[n]), f.t.Columns[at].Type)
+	}
+	return out
+}
+
+// oldKeys renders the key before a key change.
+func (f *fold) oldKeys(qualifier string) []string {
+	return f.keysIn(qualifier + f.d.quote(catalog.ColumnOldKey))
+}
+
+// keysIn renders the key columns that an expression of a key's text holds.
+func (f *fold) keysIn(text string) []string {
+	out := make([]string, len(f.t.Key))
+	for n, at := range f.t.KeyColumns() {
+		c := f.t.Columns[at]
+		out[n] = f.d.folded(f.d.oldKey(text, n, c.Type), c.Type)
+	}
+	return out
+}
+
+// asKey renders expressions under the names of the key columns.
+func (f *fold) asKey(expressions []string) string {
+	out := make([]string, len(expressions))
+	for n, e := range expressions {
+		out[n] = f.named(e, f.t.Key[n])
+	}
+	return strings.Join(out, ", ")
+}
+
+// sameKey compares expressions with the key columns of a relation.
+func (f *fold) sameKey(expressions []string, qualifier string) string {
+	out := make([]string, len(expressions))
+	for n, e := range expressions {
+		out[n] = e + " = " + qualifier + f.d.quote(f.t.Key[n])
+	}
+	return strings.Join(out, " AND ")
+}
+
+// otherKey says that a row's key is not the one before.
+func (f *fold) otherKey(qualifier string) string {
+	now, before := f.keys(qualifier), f.oldKeys(qualifier)
+	out := make([]string, len(now))
+	for n := range now {
+		out[n] = before[n] + " <> " + now[n]
+	}
+	return "(" + strings.Join(out, " OR ") + ")"
+}
+
+// moved says that a row c of the changelog changed its key.
+func (f *fold) moved() string {
+	return fmt.Sprintf("c.%s IS NOT NULL AND c.%s <> 'delete'", f.d.quote(catalog.ColumnOldKey), f.d.quote(catalog.ColumnOperation))
+}
+
+// ends lists every position at which a key's row ended: by a delete, or by a
+// key change away from it.
+func (f *fold) ends() cte {
+	position := f.d.quote(catalog.ColumnPosition)
+	return cte{"ends", fmt.Sprintf(`SELECT %s, %s AS cdc_end
+FROM %s AS c
+WHERE c.%s = 'delete'
+UNION ALL
+SELECT %s, %s
+FROM %s AS c
+WHERE %s
+  AND %s`, f.asKey(f.keys("c.")), "c."+position, f.log, f.d.quote(catalog.ColumnOperation),
+		f.asKey(f.oldKeys("c.")), "c."+position, f.log, f.moved(), f.otherKey("c."))}
+}
+
+// keyed returns the common table expressions and the select of the current
+// rows of a table with a key. With touched set there is one row for every key
+// of the relation touched, null but for the key if the key has no row, with
+// cdc_ended, the position of the key's last end.
+func (f *fold) keyed(touched bool) ([]cte, string) {
+	d := f.d
+	position := d.quote(catalog.ColumnPosition)
+	only := func([]string) string { return "" }
+	if touched {
+		only = func(keys []string) string { return "\nJOIN touched AS k ON " + f.sameKey(keys, "k.") }
+	}
+	ctes := []cte{
+		f.ends(),
+		{"ended", fmt.Sprintf("SELECT %[1]s, max(e.cdc_end) AS cdc_ended\nFROM ends AS e%[2]s\nGROUP BY %[1]s",
+			d.list(f.t.Key, "e."), only(qualified(d, f.t.Key, "e.")))},
+		{"latest", fmt.Sprintf(`SELECT %s,
+%s
+FROM %s AS c%s
+LEFT JOIN ended AS e ON %s
+WHERE c.%s <> 'delete' AND (e.cdc_ended IS NULL OR c.%s > e.cdc_ended)
+GROUP BY %s`, f.asKey(f.keys("c.")), f.latestColumns(), f.log, only(f.keys("c.")), f.sameKey(f.keys("c."), "e."),
+			d.quote(catalog.ColumnOperation), position, strings.Join(f.keys("c."), ", "))},
+	}
+	from, key := "latest AS l", "l."
+	if touched {
+		from, key = "touched AS k\nLEFT JOIN latest AS l ON "+d.equal(f.t.Key, "k.", "l.")+"\nLEFT JOIN ended AS e ON "+d.equal(f.t.Key, "k.", "e."), "k."
+	}
+	sources := []string{"l."}
+	if len(f.partial) > 0 {
+		before := "latest"
+		for hop := 1; hop <= keyChangeHops; hop++ {
+			ctes = append(ctes, f.hop(hop, before)...)
+			before = fmt.Sprintf("before%d", hop)
+			source := fmt.Sprintf("b%d", hop)
+			from += fmt.Sprintf("\nLEFT JOIN %s AS %s ON %s", before, source, d.equal(f.t.Key, key, source+"."))
+			sources = append(sources, source+".")
+		}
+	}
+	var b strings.Builder
+	b.WriteString("SELECT\n")
+	for i, c := range f.columns {
 		name := d.quote(c.Name)
 		switch {
-		case v.t.IsKey(c.Name):
-			fmt.Fprintf(b, "  %s,\n", v.result(i, name))
-		case c.MayBeUnchanged:
-			// What a key change left out lies in the row of the old key: it ends the search.
-			known := fmt.Sprintf("FILTER (WHERE NOT %s OR %s IS NOT NULL)", d.listed(c.Name), oldKey)
-			unknown := fmt.Sprintf("coalesce(max_by(%s, %s) %s, true)", d.listed(c.Name), position, known)
-			value := fmt.Sprintf("max_by(%s, %s) %s", name, position, known)
-			if v.defaults[i] != "" { // what is not known is not the default
-				value = fmt.Sprintf("CASE WHEN NOT %s THEN coalesce(%s, %s) END", unknown, value, v.defaults[i])
-				fmt.Fprintf(b, "  %s AS %s,\n", d.folded(value, c.Type), name)
-			} else {
-				fmt.Fprintf(b, "  %s,\n", v.result(i, value))
-			}
-			missing = append(missing, fmt.Sprintf("CASE WHEN %s THEN '%s' END", unknown, c.Name))
+		case f.t.IsKey(c.Name):
+			fmt.Fprintf(&b, "  %s,\n", key+name)
+		case f.isPartial(i):
+			fmt.Fprintf(&b, "  %s,\n", f.named(d.folded(f.known(i, sources), c.Type), c.Name))
 		default:
-			fmt.Fprintf(b, "  %s,\n", v.result(i, fmt.Sprintf("max_by(%s, %s)", name, position)))
+			fmt.Fprintf(&b, "  %s,\n", f.named(d.folded(f.filled(i, "l."+name), c.Type), c.Name))
 		}
 	}
-	fmt.Fprintf(b, "%s,\n", v.metadata("max("+position+")", fmt.Sprintf("max_by(%s, %s)", d.quote(catalog.ColumnCommittedAt), position)))
-	lacking := "CAST(NULL AS " + d.typeName(catalog.Type{Kind: catalog.String}) + ")"
-	if len(missing) > 0 {
-		lacking = d.joined(missing)
+	fmt.Fprintf(&b, "  %s,\n%s", f.named(f.unresolved(sources), unresolved), f.metadata("l."+position, "l."+d.quote(catalog.ColumnCommittedAt)))
+	if touched {
+		b.WriteString(",\n  e.cdc_ended")
 	}
-	fmt.Fprintf(b, "  %s AS %s\nFROM alive\nGROUP BY %s;\n", lacking, d.quote(unresolved), key)
+	b.WriteString("\nFROM " + from)
+	return ctes, b.String()
 }
 
-// oldKeys renders the key before a key change, as the key's columns.
-func oldKeys(d dialect, t *catalog.Table, folded bool) string {
-	parts := make([]string, len(t.Key))
-	for n, at := range t.KeyColumns() {
-		c := t.Columns[at]
-		expression := d.oldKey(n, c.Type)
-		if folded {
-			expression = d.folded(expression, c.Type)
-		}
-		parts[n] = expression + " AS " + d.quote(c.Name)
+func qualified(d Dialect, names []string, qualifier string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = qualifier + d.quote(n)
 	}
-	return strings.Join(parts, ", ")
+	return out
 }
 
-// unkeyed keeps the rows of the newest load and of the inserts after it; a row
-// is identified by its position.
-func (v *view) unkeyed(b *strings.Builder) {
-	d, table := v.d, v.d.table(v.t, "")
-	position := d.quote(catalog.ColumnPosition)
-	floor := fmt.Sprintf("substr(%s, 1, %d)", position, floorLength)
-	isLoad := fmt.Sprintf("substr(%s, %d, 1) = '0'", position, rankAt)
-	b.WriteString("-- Current rows of a table without a key: the newest load and the inserts after it,\n" +
-		"-- each once, however often it was delivered. An update or a delete of such a table\n" +
-		"-- means nothing, since nothing says of which row it speaks.\n")
-	v.create(b)
-	fmt.Fprintf(b, `WITH newest AS (
-  SELECT max(%[1]s) AS cdc_floor
-  FROM %[2]s
-  WHERE %[3]s
-)
-SELECT DISTINCT
-`, floor, table, isLoad)
-	for i, c := range v.columns {
-		fmt.Fprintf(b, "  %s,\n", v.result(i, d.quote(c.Name)))
-	}
-	fmt.Fprintf(b, `%s
-FROM %s AS c
-CROSS JOIN newest AS n
-WHERE %s IN ('load', 'insert')
-  AND (
-    n.cdc_floor IS NULL
-    OR (%[4]s AND %[5]s = n.cdc_floor)
-    OR (NOT %[4]s AND (%[5]s > n.cdc_floor OR (%[5]s = n.cdc_floor AND substr(%[6]s, %[7]d, 32) = '%[8]s')))
-  );
-`, v.metadata(position, d.quote(catalog.ColumnCommittedAt)), table, d.quote(catalog.ColumnOperation), isLoad, floor, position, bodyStart, cdc.Body{})
+func (f *fold) isPartial(i int) bool {
+	return slices.Contains(f.partial, i)
 }
 
-// mergeStatement brings the folded table up to date with the view for every key
-// that has changed lately. It folds those keys anew, so it may be run twice, and
-// changes may come in any order.
-func mergeStatement(d dialect, t *catalog.Table) []byte {
+// latestColumns aggregates the rows of one key since its last end.
+func (f *fold) latestColumns() string {
+	position := "c." + f.d.quote(catalog.ColumnPosition)
 	var b strings.Builder
-	b.WriteString("-- Brings the folded table up to date for the keys that changed within the window.\n" +
-		"-- Run it without the line marked WINDOW the first time, after a load or a reload,\n" +
-		"-- and after deliveries that were late by more than the window.\n")
-	if len(t.Key) == 0 {
-		b.WriteString("-- Before the run after a reload, empty the folded table.\n")
-	}
-	columns := viewColumns(t)
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	window := fmt.Sprintf("WHERE %s >= current_timestamp - INTERVAL '7' DAY -- WINDOW", d.quote(catalog.ColumnCommittedAt))
-	fmt.Fprintf(&b, "MERGE INTO %s AS t\nUSING (\n", d.table(t, foldedSuffix))
-	if len(t.Key) == 0 {
-		if d == athena { // the view's times have no zone there
-			window = fmt.Sprintf("WHERE %s >= CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) - INTERVAL '7' DAY -- WINDOW", d.quote(catalog.ColumnCommittedAt))
-		}
-		fmt.Fprintf(&b, "  SELECT *\n  FROM %s\n  %s\n) AS s\nON t.%[3]s = s.%[3]s\n", d.table(t, currentSuffix), window, d.quote(catalog.ColumnPosition))
-		fmt.Fprintf(&b, "WHEN NOT MATCHED THEN INSERT (%s)\n  VALUES (%s);\n", d.list(names, ""), d.list(names, "s."))
-		return []byte(b.String())
-	}
-	key := make([]string, len(t.Key))
-	for n, at := range t.KeyColumns() {
-		key[n] = d.folded(d.quote(t.Key[n]), t.Columns[at].Type) + " AS " + d.quote(t.Key[n])
-	}
-	var rest []string
-	for _, name := range names {
-		if !t.IsKey(name) {
-			rest = append(rest, name)
+	for i, c := range f.columns {
+		if !f.t.IsKey(c.Name) && !f.isPartial(i) {
+			name := f.d.quote(c.Name)
+			fmt.Fprintf(&b, "  max_by(c.%s, %s) AS %s,\n", name, position, name)
 		}
 	}
-	fmt.Fprintf(&b, `  WITH recent AS (
-    SELECT *
-    FROM %[1]s
-    %[2]s
-  ),
-  touched AS (
-    SELECT %[3]s
-    FROM recent
-    UNION
-    SELECT %[4]s
-    FROM recent
-    WHERE %[5]s IS NOT NULL AND %[6]s <> 'delete'
-  )
-  SELECT %[7]s, %[8]s
-  FROM touched AS k
-  LEFT JOIN %[9]s AS c ON %[10]s
-) AS s
-ON %[11]s
-`, d.table(t, ""), window, strings.Join(key, ", "), oldKeys(d, t, true), d.quote(catalog.ColumnOldKey), d.quote(catalog.ColumnOperation),
-		d.list(t.Key, "k."), d.list(rest, "c."), d.table(t, currentSuffix), d.equal(t.Key, "k.", "c."), d.equal(t.Key, "t.", "s."))
-	sets := make([]string, len(rest))
-	for i, name := range rest {
-		sets[i] = d.quote(name) + " = s." + d.quote(name)
+	b.WriteString(f.partialColumns())
+	fmt.Fprintf(&b, "  max(%s) AS %s,\n  max_by(c.%s, %s) AS %s", position, f.d.quote(catalog.ColumnPosition),
+		f.d.quote(catalog.ColumnCommittedAt), position, f.d.quote(catalog.ColumnCommittedAt))
+	return b.String()
+}
+
+// partialColumns aggregates the columns that a change may leave out: of the
+// latest row that carries the column or changed the key, its value and whether
+// it lacks the column. What a key change left out lies in the row of the old
+// key, so it ends the search; cdc_moved and cdc_moved_key say where to go on.
+func (f *fold) partialColumns() string {
+	if len(f.partial) == 0 {
+		return ""
 	}
-	fmt.Fprintf(&b, "WHEN MATCHED AND s.%[1]s IS NULL THEN DELETE\nWHEN MATCHED THEN UPDATE SET\n  %[2]s\n"+
-		"WHEN NOT MATCHED AND s.%[1]s IS NOT NULL THEN INSERT (%[3]s)\n  VALUES (%[4]s);\n",
-		d.quote(catalog.ColumnPosition), strings.Join(sets, ",\n  "), d.list(names, ""), d.list(names, "s."))
-	return []byte(b.String())
+	position, oldKey := "c."+f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnOldKey)
+	var b strings.Builder
+	for _, i := range f.partial {
+		name := f.d.quote(f.columns[i].Name)
+		lacks := f.d.listed(f.columns[i].Name)
+		known := fmt.Sprintf("FILTER (WHERE NOT %s OR %s IS NOT NULL)", lacks, oldKey)
+		fmt.Fprintf(&b, "  max_by(c.%s, %s) %s AS %s,\n", name, position, known, name)
+		fmt.Fprintf(&b, "  coalesce(max_by(%s, %s) %s, true) AS cdc_unknown_%d,\n", lacks, position, known, i)
+	}
+	fmt.Fprintf(&b, "  max(%[1]s) FILTER (WHERE %[2]s IS NOT NULL) AS cdc_moved,\n  max_by(%[2]s, %[1]s) FILTER (WHERE %[2]s IS NOT NULL) AS cdc_moved_key,\n", position, oldKey)
+	return b.String()
+}
+
+// hop goes from the rows of a step to the rows of their old keys, just before
+// the key change: hopN says where to look, endedN where the old key's row
+// began, beforeN what it was.
+func (f *fold) hop(n int, before string) []cte {
+	d := f.d
+	old := make([]string, len(f.t.Key)) // the old key's columns beside the key's own
+	for i := range old {
+		old[i] = fmt.Sprintf("cdc_old_%d", i)
+	}
+	var asOld []string
+	for i, e := range f.keysIn("p.cdc_moved_key") {
+		asOld = append(asOld, e+" AS "+old[i])
+	}
+	unknown := make([]string, len(f.partial))
+	for i, at := range f.partial {
+		unknown[i] = fmt.Sprintf("p.cdc_unknown_%d", at)
+	}
+	hop, ended := fmt.Sprintf("hop%d", n), fmt.Sprintf("ended%d", n)
+	oldIs := func(expressions []string) string {
+		parts := make([]string, len(expressions))
+		for i, e := range expressions {
+			parts[i] = e + " = h." + old[i]
+		}
+		return strings.Join(parts, " AND ")
+	}
+	position := "c." + d.quote(catalog.ColumnPosition)
+	return []cte{
+		{hop, fmt.Sprintf("SELECT %s, %s, p.cdc_moved\nFROM %s AS p\nWHERE p.cdc_moved IS NOT NULL AND (%s)",
+			d.list(f.t.Key, "p."), strings.Join(asOld, ", "), before, strings.Join(unknown, " OR "))},
+		{ended, fmt.Sprintf("SELECT %[1]s, max(e.cdc_end) AS cdc_ended\nFROM %[2]s AS h\nJOIN ends AS e ON %[3]s AND e.cdc_end < h.cdc_moved\nGROUP BY %[1]s",
+			d.list(f.t.Key, "h."), hop, oldIs(qualified(d, f.t.Key, "e.")))},
+		{fmt.Sprintf("before%d", n), fmt.Sprintf(`SELECT %[1]s,
+%[2]s
+FROM %[3]s AS h
+JOIN %[4]s AS c ON %[5]s AND %[6]s < h.cdc_moved
+LEFT JOIN %[7]s AS e ON %[8]s
+WHERE c.%[9]s <> 'delete' AND (e.cdc_ended IS NULL OR %[6]s > e.cdc_ended)
+GROUP BY %[1]s`, d.list(f.t.Key, "h."), strings.TrimSuffix(f.partialColumns(), ",\n"), hop, f.log, oldIs(f.keys("c.")), position,
+			ended, d.equal(f.t.Key, "h.", "e."), d.quote(catalog.ColumnOperation))},
+	}
+}
+
+// known renders the value of a column from the first source that knows it.
+func (f *fold) known(i int, sources []string) string {
+	var b strings.Builder
+	b.WriteString("CASE")
+	for _, s := range sources {
+		fmt.Fprintf(&b, " WHEN NOT %scdc_unknown_%d THEN %s", s, i, f.filled(i, s+f.d.quote(f.columns[i].Name)))
+	}
+	b.WriteString(" END")
+	return b.String()
+}
+
+// unresolved renders the list of the columns that no source knows.
+func (f *fold) unresolved(sources []string) string {
+	if len(f.partial) == 0 {
+		return "CAST(NULL AS " + f.d.typeName(catalog.Type{Kind: catalog.String}) + ")"
+	}
+	missing := make([]string, len(f.partial))
+	for n, i := range f.partial {
+		parts := make([]string, len(sources))
+		for k, s := range sources {
+			parts[k] = fmt.Sprintf("coalesce(%scdc_unknown_%d, true)", s, i)
+		}
+		missing[n] = fmt.Sprintf("CASE WHEN %s THEN '%s' END", strings.Join(parts, " AND "), f.columns[i].Name)
+	}
+	return f.d.joined(missing)
 }

@@ -22,6 +22,7 @@ type icebergInput struct {
 type icebergTable struct {
 	Location   string            `json:"Location"`
 	Schema     glueSchema        `json:"Schema"`
+	Partition  *gluePartition    `json:"PartitionSpec,omitempty"`
 	Properties map[string]string `json:"Properties"`
 }
 
@@ -39,6 +40,30 @@ type glueField struct {
 	Required bool   `json:"Required"`
 }
 
+type gluePartition struct {
+	SpecID int                  `json:"SpecId"`
+	Fields []gluePartitionField `json:"Fields"`
+}
+
+type gluePartitionField struct {
+	SourceID  int    `json:"SourceId"`
+	FieldID   int    `json:"FieldId"`
+	Name      string `json:"Name"`
+	Transform string `json:"Transform"`
+}
+
+// gluePartitionOf returns the spec in Glue's words.
+func gluePartitionOf(spec *partitionSpec) *gluePartition {
+	if spec == nil {
+		return nil
+	}
+	out := &gluePartition{SpecID: spec.SpecID}
+	for _, f := range spec.Fields {
+		out.Fields = append(out.Fields, gluePartitionField(f))
+	}
+	return out
+}
+
 // createTable returns the request that makes the table.
 func (g *generator) createTable(t *catalog.Table) createTable {
 	out := createTable{Database: t.Database(), Name: t.Name()}
@@ -50,7 +75,8 @@ func (g *generator) createTable(t *catalog.Table) createTable {
 	out.Format.Iceberg = icebergInput{Operation: "CREATE", Version: "2", Table: icebergTable{
 		Location:   g.location(tableLocation(t)),
 		Schema:     glueSchema{SchemaID: s.SchemaID, Type: s.Type, IdentifierFields: s.IdentifierFields, Fields: fields},
-		Properties: catalog.TableProperties(),
+		Partition:  gluePartitionOf(partitionSpecOf(t, s)),
+		Properties: t.Properties(),
 	}}
 	return out
 }

@@ -29,6 +29,12 @@ func drawPipeline(t *rapid.T) string {
 		if key > 0 {
 			fmt.Fprintf(&b, "    key: [%s]\n", strings.Join([]string{"k0", "order"}[:key], ", "))
 		}
+		switch {
+		case mode == "changelog":
+			fmt.Fprintf(&b, "    partition: [%s]\n", rapid.SampledFrom([]string{"", "day(cdc_committed_at)", `"truncate(2, cdc_operation)", hour(cdc_committed_at)`}).Draw(t, "partition"))
+		case key > 0:
+			fmt.Fprintf(&b, "    partition: [%s]\n", rapid.SampledFrom([]string{"", "k0", `"bucket(16, k0)"`}).Draw(t, "partition"))
+		}
 		b.WriteString("    columns:\n")
 		for n := range key {
 			fmt.Fprintf(&b, "      - {name: %s, type: %q}\n", []string{"k0", "order"}[n], rapid.SampledFrom(keys).Draw(t, "key type"))

@@ -14,6 +14,37 @@ type schema struct {
 	Fields           []field `json:"fields"`
 }
 
+// A partitionSpec is the JSON form of an Iceberg partition spec.
+type partitionSpec struct {
+	SpecID int              `json:"spec-id"`
+	Fields []partitionField `json:"fields"`
+}
+
+type partitionField struct {
+	SourceID  int    `json:"source-id"`
+	FieldID   int    `json:"field-id"`
+	Name      string `json:"name"`
+	Transform string `json:"transform"`
+}
+
+// firstPartitionID is the field id of the first partition field of a new table.
+const firstPartitionID = 1000
+
+// partitionSpecOf returns the partition spec of a new table; nil for none.
+func partitionSpecOf(t *catalog.Table, s schema) *partitionSpec {
+	if len(t.Partition) == 0 {
+		return nil
+	}
+	spec := new(partitionSpec)
+	for i, f := range t.Partition {
+		at := slices.IndexFunc(s.Fields, func(column field) bool { return column.Name == f.Column })
+		spec.Fields = append(spec.Fields, partitionField{
+			SourceID: s.Fields[at].ID, FieldID: firstPartitionID + i, Name: f.Name(), Transform: f.IcebergTransform(),
+		})
+	}
+	return spec
+}
+
 type field struct {
 	ID       int    `json:"id"`
 	Name     string `json:"name"`

@@ -20,7 +20,7 @@ CREATE TABLE `Orders` (
   `ratio` double DEFAULT NULL,
   `share` float(7,4) DEFAULT NULL,
   `hash` binary(16) DEFAULT NULL,
-  `raw` varbinary(20) DEFAULT NULL,
+  `raw` varbinary(20) DEFAULT '\0a\\b\n\r',
   `body` longtext DEFAULT NULL,
   `blobby` mediumblob DEFAULT NULL,
   `place` geometry DEFAULT NULL,

@@ -141,7 +141,7 @@ func MySQL(engine catalog.Engine) (sql string, want *catalog.SourceSchema) {
 		column("ratio", "double", "double", null),
 		column("share", "float(7,4)", "float", params(7, 4), null),
 		column("hash", "binary(16)", "binary", params(16), null),
-		column("raw", "varbinary(20)", "varbinary", params(20), null),
+		column("raw", "varbinary(20)", "varbinary", params(20), null, literal("\x00a\\b\n\r")),
 		column("body", "longtext", "longtext", null, outOfLine),
 		column("blobby", "mediumblob", "mediumblob", null, outOfLine),
 		column("place", "geometry", "geometry", null, outOfLine),

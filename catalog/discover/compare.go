@@ -34,6 +34,9 @@ func (u *updater) complete(d *document, node ast.Node, have *catalog.Table, t *c
 	if len(p.key) > 0 && len(have.Key) == 0 {
 		w.printf("%skey: [%s]\n", indent, strings.Join(scalars(p.key), ", "))
 	}
+	if member(node, "partition") == nil {
+		w.partition(indent, p)
+	}
 	d.insert(d.lines[line+1], w.String())
 	u.added(p)
 	return nil
@@ -64,6 +67,10 @@ func (u *updater) compareKey(have *catalog.Table, t *catalog.SourceTable) {
 			Meanwhile: "DMS sends no updates and deletes of a table without a primary key", Edit: "give the source a primary key, or make the table a changelog without key:",
 		})
 	case len(have.Key) == 0:
+		alone := &updater{name: u.name, schema: u.schema, options: u.options}
+		if p := alone.propose(t, nil); p != nil && len(p.key) == 0 {
+			return // it was proposed without one, for a reason that stands
+		}
 		u.note(Note{
 			Kind: Attention, Table: t.FullName(), Text: fmt.Sprintf("the source has the primary key [%s], the file has none", strings.Join(t.Key, ", ")),
 			Meanwhile: "rows are told apart by their position alone", Edit: "write key:, and load the table anew",
@@ -91,6 +98,11 @@ func (u *updater) noteGone(fresh *proposal, c *catalog.Column, have *catalog.Tab
 		if other := &fresh.columns[i]; other.TypeText == c.TypeText && (c.SourceType == "" || other.SourceType == c.SourceType) {
 			n.Edit = fmt.Sprintf("if it was renamed to %s, write renamed_from: %s there and remove it here", other.Name, c.Name)
 			break
+		}
+	}
+	for _, text := range have.PartitionText {
+		if f, err := catalog.ParsePartitionField(text); err == nil && f.Column == c.Name {
+			n.Edit += "; partition: " + text + " names it too"
 		}
 	}
 	u.note(n)

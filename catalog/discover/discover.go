@@ -152,7 +152,7 @@ func (u *updater) problem(table, column, format string, args ...any) {
 func (u *updater) create() {
 	database := u.options.Database
 	if database == "" {
-		if database, _ = lakeName(u.tables[0].Schema); database == "public" {
+		if database, _ = lakeName(u.tables[0].Schema); database == "public" || catalog.ReservedTable(database) {
 			database = "lake"
 		}
 	}

@@ -148,6 +148,7 @@ const edited = `# Größe: mine
 version: 1
 database: shop
 source: {engine: postgresql, position: postgres} # one line
+readers: [duckdb] # nobody else
 tables: # the tables
   # first comment
   - source: public.orders # ✓ reviewed
@@ -199,6 +200,7 @@ CREATE TABLE fresh (id int PRIMARY KEY);`
     key: [id]
     on_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless
     on_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless
+    # partition: ["bucket(16, id)"] suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows
     columns:
       - {name: id, type: int, source_type: integer}
 `},
@@ -249,6 +251,8 @@ func TestUpdateForms(t *testing.T) {
 	s := read(t, catalog.PostgreSQL, shop)
 	head := "version: 1\ndatabase: shop\nsource: {engine: postgresql, position: postgres}\n"
 	for name, file := range map[string]string{
+		"crlf, no readers": strings.ReplaceAll(strings.Replace(edited, "readers: [duckdb] # nobody else\n", "", 1), "\n", "\r\n"),
+		"crlf, new table":  strings.ReplaceAll(strings.Replace(edited, "public.item", "public.itemx", 1), "\n", "\r\n"),
 		"crlf":             strings.ReplaceAll(edited, "\n", "\r\n"),
 		"no tables":        head,
 		"no line end":      head + "tables:",
@@ -272,7 +276,10 @@ func TestUpdateForms(t *testing.T) {
 					t.Errorf("line %q is gone", line)
 				}
 			}
-			if name == "crlf" && strings.Count(text, "\n") != strings.Count(text, "\r\n") {
+			if readers := p.BySource("public", "item").Readers; len(readers) == 0 && p.BySource("public", "item").Mode == catalog.Mirror {
+				t.Error("no readers were proposed")
+			}
+			if strings.HasPrefix(name, "crlf") && strings.Count(text, "\n") != strings.Count(text, "\r\n") {
 				t.Error("line ends are mixed")
 			}
 			again, _ := run(t, text, s, discover.Options{})
@@ -328,31 +335,6 @@ func TestAPersonHelps(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"other_id int", "g binary", "id int", "v string"}, got); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
-	}
-}
-
-// Keys that cannot be keys in the lake make a changelog, with the reason.
-func TestKeysThatAreNone(t *testing.T) {
-	s := read(t, catalog.PostgreSQL, `CREATE TABLE f (a double precision PRIMARY KEY, b int);
-CREATE TABLE g (a int GENERATED ALWAYS AS (b * 2) STORED PRIMARY KEY, b int);
-CREATE TABLE n (a int PRIMARY KEY); ALTER TABLE n REPLICA IDENTITY NOTHING;`)
-	s.Tables = append(s.Tables, &catalog.SourceTable{
-		Schema: "public", Name: "z", Key: []string{"a"}, Columns: []*catalog.SourceColumn{{Name: "a", Nullable: true, Type: catalog.SourceType{Name: "integer"}}},
-	})
-	text, notes := run(t, "", s, discover.Options{})
-	p, err := catalog.Parse("pipeline.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range p.Tables {
-		if table.Mode != catalog.Changelog || table.Name() != "n" && len(table.Key) > 0 {
-			t.Errorf("%s is a %s with key %v", table.Source, table.Mode, table.Key)
-		}
-	}
-	for _, why := range []string{"a is a double: Iceberg refuses", "a is computed", "a may be null", "REPLICA IDENTITY NOTHING"} {
-		if !strings.Contains(notes, why) || !strings.Contains(text, why) {
-			t.Errorf("no reason %q in\n%s", why, notes)
-		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"icehose/catalog"
 )
 
 // A document is the text of a YAML file, the tree that says where things stand
@@ -31,7 +33,8 @@ func parseDocument(name string, text []byte) (*document, error) {
 	if d.text != "" && !strings.HasSuffix(d.text, "\n") {
 		d.text += "\n"
 	}
-	file, err := parser.ParseBytes([]byte(d.text), 0)
+	// The tree's places are lines and columns, which are those of d.text too.
+	file, err := parser.ParseBytes(catalog.UnixLines([]byte(d.text)), 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be read as YAML: %w", name, err)
 	}

@@ -105,7 +105,7 @@ func (u *updater) proposeColumn(t *catalog.SourceTable, c *catalog.SourceColumn)
 		out.Source = c.Name
 		whys = append(whys, "renamed: the lake takes lower-case letters, digits and underscores")
 	}
-	if reserved(name) {
+	if catalog.QuotedInQueries(name) {
 		whys = append(whys, "a reserved word: quote it in queries")
 	}
 	out.Type, out.TypeText = m.Type, m.Type.String()
@@ -251,16 +251,35 @@ func (t *targets) place(u *updater, p *proposal) {
 	if changed {
 		p.target, p.targetWhy = name, "renamed: the lake takes lower-case letters, digits and underscores"
 	}
-	if t.taken[name] {
+	if why := t.unfit(name); why != "" {
 		schema, _ := lakeName(p.source.Schema)
-		p.target, p.targetWhy = schema+"_"+name, "another table is "+name+" already"
+		p.target, p.targetWhy = schema+"_"+name, why
 		name = p.target
 	}
 	if t.taken[name] {
 		u.problem(p.source.FullName(), "", "its name in the lake, %s, is taken, because names there have no capitals: write the table's source: and a target: into the pipeline file by hand, and run this again", name)
 	}
-	if reserved(name) {
+	if catalog.QuotedInQueries(name) {
 		p.targetWhy = strings.TrimPrefix(p.targetWhy+"; a reserved word: quote it in queries", "; ")
 	}
 	t.taken[name] = true
+}
+
+// unfit says why a table cannot have a name; empty if it can.
+func (t *targets) unfit(name string) string {
+	if t.taken[name] {
+		return "another table is " + name + " already"
+	}
+	if catalog.ReservedTable(name) {
+		return name + " is a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes"
+	}
+	for _, suffix := range catalog.GeneratedSuffixes() {
+		if base, ok := strings.CutSuffix(name, suffix); ok && t.taken[base] {
+			return name + " is generated for " + base
+		}
+		if t.taken[name+suffix] {
+			return name + suffix + " would be generated for it, and another table is that already"
+		}
+	}
+	return ""
 }

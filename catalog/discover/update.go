@@ -49,6 +49,9 @@ func (u *updater) update(text []byte) error {
 		}
 	}
 	u.gone(p)
+	if err := u.readers(d, p, fresh); err != nil {
+		return err
+	}
 	if err := addTables(d, fresh); err != nil {
 		return err
 	}
@@ -82,6 +85,27 @@ func (u *updater) gone(p *catalog.Pipeline) {
 			})
 		}
 	}
+}
+
+// readers proposes the readers of a file whose mirrors have none.
+func (u *updater) readers(d *document, p *catalog.Pipeline, fresh []*proposal) error {
+	lacking := slices.ContainsFunc(fresh, func(t *proposal) bool { return t.mode == catalog.Mirror && len(t.key) > 0 }) ||
+		slices.ContainsFunc(p.Tables, func(t *catalog.Table) bool { return t != nil && len(t.UniqueKeys()) > 0 && len(t.Readers) == 0 })
+	tables := member(d.root, "tables")
+	if len(p.Readers) > 0 || !lacking {
+		return nil
+	}
+	at := len(d.text)
+	if tables != nil {
+		key, err := d.offset(tables.Key)
+		if err != nil {
+			return err
+		}
+		at = d.lines[d.lineOf(key)]
+	}
+	d.insert(at, readersLine())
+	u.note(Note{Kind: Added, Text: "readers: who reads the tables decides how deletes are written", Edit: strings.TrimSpace(readersLine())})
+	return nil
 }
 
 // addTables writes tables behind the last one.

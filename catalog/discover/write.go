@@ -35,8 +35,33 @@ source:
   unchanged: absent # how an update shows a value that it did not change and the log does not have
   before_image: before-image # BeforeImageSettings.FieldName
 
-tables:
-`, scalar(database), engine, scalar(position), why)
+%stables:
+`, scalar(database), engine, scalar(position), why, readersLine())
+}
+
+// readersLine proposes the readers of all tables.
+func readersLine() string {
+	var able, others []string
+	for _, r := range catalog.Readers() {
+		if r.ReadsEqualityDeletes() {
+			able = append(able, string(r))
+		} else {
+			others = append(others, string(r))
+		}
+	}
+	return fmt.Sprintf("readers: [%s] # who reads the tables. All of these read equality deletes, which are fast to write; for %s a mirror is copied on write\n",
+		strings.Join(able, ", "), strings.Join(others, ", "))
+}
+
+// partition proposes a table's partition spec.
+func (w *writer) partition(indent string, p *proposal) {
+	switch {
+	case p.mode == catalog.Changelog:
+		w.printf("%spartition: [day(%s)] # a merge reads the files of the last days alone\n", indent, catalog.ColumnCommittedAt)
+	case len(p.key) > 0:
+		w.printf("%s# partition: [\"bucket(16, %s)\"] suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows\n",
+			indent, p.key[0])
+	}
 }
 
 // table writes a table whose dash stands behind indent.
@@ -60,6 +85,7 @@ func (w *writer) table(indent string, p *proposal) {
 		w.printf("%son_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless\n", inner)
 		w.printf("%son_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless\n", inner)
 	}
+	w.partition(inner, p)
 	w.printf("%scolumns:\n", inner)
 	said := make(map[string]bool)
 	for i := range p.columns {

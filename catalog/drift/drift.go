@@ -92,6 +92,12 @@ type DestinationTable struct {
 	Database   string   `json:"DestinationDatabaseName"`
 	Table      string   `json:"DestinationTableName"`
 	UniqueKeys []string `json:"UniqueKeys"`
+	// Partition is for tables that Firehose creates itself.
+	Partition *struct {
+		Identity []struct {
+			Column string `json:"SourceName"`
+		} `json:"Identity"`
+	} `json:"PartitionSpec"`
 }
 
 // Processing is what a stream does with records.

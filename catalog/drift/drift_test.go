@@ -84,9 +84,14 @@ func TestStream(t *testing.T) {
 		"stream-source":          func(s *drift.Stream, _ *drift.Iceberg) { s.Type = "MSKAsSource" },
 		"table-not-listed":       func(_ *drift.Stream, i *drift.Iceberg) { i.Tables = i.Tables[:1] },
 		"unique-keys":            func(_ *drift.Stream, i *drift.Iceberg) { i.Tables[0].UniqueKeys = nil },
-		"append-only":            func(_ *drift.Stream, i *drift.Iceberg) { i.AppendOnly = true },
-		"short-buffer":           func(_ *drift.Stream, i *drift.Iceberg) { i.Buffering.Seconds = seconds(0) },
-		"no-transform":           func(_ *drift.Stream, i *drift.Iceberg) { i.Processing.Enabled = false },
+		"stream-partition-spec": func(_ *drift.Stream, i *drift.Iceberg) {
+			if err := json.Unmarshal([]byte(`{"Identity": [{"SourceName": "region"}]}`), &i.Tables[0].Partition); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"append-only":  func(_ *drift.Stream, i *drift.Iceberg) { i.AppendOnly = true },
+		"short-buffer": func(_ *drift.Stream, i *drift.Iceberg) { i.Buffering.Seconds = seconds(0) },
+		"no-transform": func(_ *drift.Stream, i *drift.Iceberg) { i.Processing.Enabled = false },
 		"other-processor": func(_ *drift.Stream, i *drift.Iceberg) {
 			i.Processing.Processors = append(i.Processing.Processors, drift.Processor{Type: "New"})
 		},
@@ -99,6 +104,19 @@ func TestStream(t *testing.T) {
 		if len(found) != 1 || found[0].ID != want {
 			t.Errorf("%s: found %+v", want, found)
 		}
+	}
+}
+
+// Firehose writes no table that PyIceberg can read; a changelog it can.
+func TestReadersOfAStream(t *testing.T) {
+	p := pipeline(t)
+	for _, table := range p.Tables {
+		table.Readers = []catalog.Reader{catalog.ReaderSpark, catalog.ReaderPyIceberg}
+	}
+	found := drift.Compare(p, deployed(t, "stream.json", "tables.json"))
+	if len(found) != 1 || found[0].ID != "unreadable-deletes" || found[0].Field != "DestinationTableConfigurationList shop.orders" ||
+		found[0].Consequence != "Firehose writes delete files, and pyiceberg would read the table wrong or not at all" {
+		t.Errorf("found %+v", found)
 	}
 }
 

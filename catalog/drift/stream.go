@@ -60,6 +60,7 @@ func (c *comparer) streamTables(where string, have []DestinationTable) {
 			})
 			continue
 		}
+		c.written(where, field+" "+name, want, t)
 		keys := want.UniqueKeys()
 		if !sameSet(t.UniqueKeys, keys) && len(keys) > 0 {
 			c.find(Finding{
@@ -76,6 +77,38 @@ func (c *comparer) streamTables(where string, have []DestinationTable) {
 				Consequence: missing(t), Fix: "update the destination with firehose/destination-tables.json",
 			})
 		}
+	}
+}
+
+// written compares how Firehose writes a table with how it is to be written.
+func (c *comparer) written(where, field string, want *catalog.Table, have DestinationTable) {
+	if blind := want.BlindReaders(); len(blind) > 0 {
+		names := make([]string, len(blind))
+		for i, r := range blind {
+			names[i] = string(r)
+		}
+		c.find(Finding{
+			ID: "unreadable-deletes", Where: where, Field: field, Have: "merge-on-read", Want: string(catalog.CopyOnWrite),
+			Consequence: "Firehose writes delete files, and " + strings.Join(names, ", ") + " would read the table wrong or not at all",
+			Fix:         "deliver the table with icehose sink, make it a changelog, or take the reader out of readers:",
+		})
+	}
+	if have.Partition == nil || len(have.Partition.Identity) == 0 {
+		return
+	}
+	columns, fields := make([]string, len(have.Partition.Identity)), make([]string, len(want.Partition))
+	for i, identity := range have.Partition.Identity {
+		columns[i] = identity.Column
+	}
+	for i, f := range want.Partition {
+		fields[i] = f.String()
+	}
+	if !slices.Equal(columns, fields) {
+		c.find(Finding{
+			ID: "stream-partition-spec", Where: where, Field: field, Have: strings.Join(columns, ", "), Want: strings.Join(fields, ", "),
+			Consequence: "a table that Firehose has to create gets other partitions than those of the file, and none but by identity",
+			Fix:         "take PartitionSpec out of the stream; catalog apply creates tables",
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func (l *Lake) applyTable(ctx context.Context, t *catalog.Table) (*TablePlan, er
 		if err != nil {
 			return nil, err
 		}
-		plan, err := l.planTable(t, current)
+		plan, err := l.planTable(ctx, t, current)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,11 @@ func (l *Lake) create(ctx context.Context, t *catalog.Table) error {
 			return fmt.Errorf("create namespace %s: %w", t.Database(), err)
 		}
 	}
-	options := []icecatalog.CreateTableOpt{icecatalog.WithProperties(NewProperties())}
+	spec, err := SpecOf(t, schema)
+	if err != nil {
+		return err
+	}
+	options := []icecatalog.CreateTableOpt{icecatalog.WithProperties(NewProperties(t)), icecatalog.WithPartitionSpec(spec)}
 	if l.Location != "" {
 		options = append(options, icecatalog.WithLocation(strings.TrimRight(l.Location, "/")+"/"+t.Database()+"/"+t.Name()))
 	}
@@ -110,21 +114,39 @@ func (l *Lake) create(ctx context.Context, t *catalog.Table) error {
 	return nil
 }
 
-// NewProperties returns the properties with which a table is created.
-func NewProperties() Properties {
+// NewProperties returns the properties with which the table is created.
+func NewProperties(t *catalog.Table) Properties {
 	properties := Properties{table.PropertyFormatVersion: "2"}
-	maps.Copy(properties, catalog.TableProperties())
+	maps.Copy(properties, t.Properties())
 	return properties
 }
 
 // evolve commits the actions as one change of the table.
 func evolve(ctx context.Context, t *catalog.Table, current *table.Table, actions []Action) error {
 	tx := current.NewTransaction()
+	if err := Stage(tx, t, current, actions); err != nil {
+		return err
+	}
+	if _, err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// Compare says what must be done to a table that exists; current is what its
+// catalog has. Columns that the pipeline file does not have are refused.
+func Compare(ctx context.Context, t *catalog.Table, current *table.Table) (*TablePlan, error) {
+	return new(Lake).planTable(ctx, t, current)
+}
+
+// Stage adds the actions of a plan to a transaction of the table it was made
+// for, so that they are committed together with whatever else is in it.
+func Stage(tx *table.Transaction, t *catalog.Table, current *table.Table, actions []Action) error {
 	update := tx.UpdateSchema(true, false)
 	properties := make(Properties)
-	columns, key := false, false
+	columns, key, partition := false, false, false
 	for _, a := range actions {
-		columns = columns || a.Kind != SetProperty
+		columns = columns || a.Kind != SetProperty && a.Kind != Partition
 		switch a.Kind {
 		case Add:
 			typ, err := wantedType(t, a.Column)
@@ -144,6 +166,8 @@ func evolve(ctx context.Context, t *catalog.Table, current *table.Table, actions
 			update.DeleteColumn([]string{a.Column})
 		case SetKey:
 			key = true
+		case Partition:
+			partition = true
 		case SetProperty:
 			properties[a.Column] = a.To
 		case Create:
@@ -164,13 +188,15 @@ func evolve(ctx context.Context, t *catalog.Table, current *table.Table, actions
 			return fmt.Errorf("change columns: %w", err)
 		}
 	}
+	if partition {
+		if err := repartition(tx, t, current.Spec()); err != nil {
+			return err
+		}
+	}
 	if len(properties) > 0 {
 		if err := tx.SetProperties(properties); err != nil {
 			return fmt.Errorf("set properties: %w", err)
 		}
-	}
-	if _, err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }

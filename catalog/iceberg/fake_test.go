@@ -6,25 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	sqlcat "github.com/apache/iceberg-go/catalog/sql"
 	"github.com/apache/iceberg-go/table"
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	_ "modernc.org/sqlite" // the driver called sqlite
 
 	lake "icehose/catalog/iceberg"
 	"icehose/catalog/iceberg/remote"
+	"icehose/internal/gluetest"
 )
 
 // openSQL opens the SQL catalog in a folder.
@@ -54,104 +51,14 @@ func sqlite(t *testing.T) opener {
 // for S3.
 func glue(t *testing.T) opener {
 	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket("lake"); err != nil {
-		t.Fatal(err)
-	}
-	s3 := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(s3.Close)
-	server := httptest.NewServer(&fakeGlue{databases: map[string]any{}, tables: map[string]map[string]any{}, versions: map[string]int{}})
-	t.Cleanup(server.Close)
+	cloud := gluetest.Start(t)
 	return func() *lake.Lake {
-		l, err := remote.Open(t.Context(), remote.Options{
-			Kind: remote.Glue, URI: server.URL, Warehouse: "s3://lake/wh",
-			Properties: map[string]string{
-				"glue.region": "us-east-1", "glue.access-key-id": "x", "glue.secret-access-key": "y",
-				"s3.endpoint": s3.URL, "s3.region": "us-east-1", "s3.access-key-id": "x", "s3.secret-access-key": "y",
-			},
-		})
+		l, err := remote.Open(t.Context(), remote.Options{Kind: remote.Glue, URI: cloud.GlueURL, Warehouse: cloud.Warehouse, Properties: cloud.Properties()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-}
-
-// A fakeGlue is Glue's Data Catalog over HTTP: JSON 1.1 with the operation in a
-// header, optimistic locks by VersionId, errors by name.
-type fakeGlue struct {
-	mu        sync.Mutex
-	databases map[string]any
-	tables    map[string]map[string]any // "database/table" -> TableInput
-	versions  map[string]int
-}
-
-func (f *fakeGlue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var in struct {
-		Name, DatabaseName string
-		VersionID          string `json:"VersionId"`
-		DatabaseInput      map[string]any
-		TableInput         map[string]any
-	}
-	err := json.NewDecoder(r.Body).Decode(&in)
-	var out map[string]any
-	problem := ""
-	if err == nil {
-		out, problem = f.answer(strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "AWSGlue."), in.Name, in.DatabaseName, in.VersionID, in.DatabaseInput, in.TableInput)
-	} else {
-		problem = "SerializationException"
-	}
-	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	if problem != "" {
-		w.Header().Set("X-Amzn-Errortype", problem)
-		w.WriteHeader(http.StatusBadRequest)
-		out = map[string]any{"__type": problem, "Message": "no"}
-	}
-	_ = json.NewEncoder(w).Encode(out)
-}
-
-func (f *fakeGlue) answer(operation, name, database, version string, db, input map[string]any) (out map[string]any, problem string) {
-	tableName, _ := input["Name"].(string)
-	key := database + "/" + tableName
-	if name != "" {
-		key = database + "/" + name
-	}
-	switch operation {
-	case "CreateDatabase":
-		id, _ := db["Name"].(string)
-		if f.databases[id] != nil {
-			return nil, "AlreadyExistsException"
-		}
-		f.databases[id] = db
-	case "GetDatabase":
-		if f.databases[name] == nil {
-			return nil, "EntityNotFoundException"
-		}
-		return map[string]any{"Database": f.databases[name]}, ""
-	case "CreateTable":
-		if f.tables[key] != nil {
-			return nil, "AlreadyExistsException"
-		}
-		f.tables[key] = input
-	case "GetTable":
-		if f.tables[key] == nil {
-			return nil, "EntityNotFoundException"
-		}
-		answer := maps.Clone(f.tables[key])
-		answer["DatabaseName"], answer["VersionId"] = database, strconv.Itoa(f.versions[key])
-		return map[string]any{"Table": answer}, ""
-	case "UpdateTable":
-		if version != strconv.Itoa(f.versions[key]) {
-			return nil, "ConcurrentModificationException"
-		}
-		f.tables[key] = input
-		f.versions[key]++
-	default:
-		return nil, "UnknownOperationException"
-	}
-	return map[string]any{}, ""
 }
 
 // rest starts a server that speaks as much of Iceberg's REST protocol as
@@ -223,12 +130,13 @@ func (f *fakeREST) answer(ctx context.Context, method string, parts []string, r 
 			Name       string
 			Schema     *iceberg.Schema
 			Properties iceberg.Properties
+			Spec       *iceberg.PartitionSpec `json:"partition-spec"`
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			return nil, err
 		}
 		return loaded(f.catalog.CreateTable(ctx, icecatalog.ToIdentifier(parts[2], in.Name), in.Schema,
-			icecatalog.WithLocation("file://"+filepath.Join(f.dir, parts[2], in.Name)), icecatalog.WithProperties(in.Properties)))
+			icecatalog.WithLocation("file://"+filepath.Join(f.dir, parts[2], in.Name)), icecatalog.WithProperties(in.Properties), icecatalog.WithPartitionSpec(in.Spec)))
 	case method == http.MethodGet && len(parts) == 5:
 		return loaded(f.catalog.LoadTable(ctx, icecatalog.ToIdentifier(parts[2], parts[4])))
 	case method == http.MethodPost && len(parts) == 5:

@@ -8,6 +8,7 @@ import (
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/google/go-cmp/cmp"
 
+	"icehose/catalog"
 	lake "icehose/catalog/iceberg"
 )
 
@@ -32,8 +33,8 @@ func TestForeignTables(t *testing.T) {
 	meta := []iceberg.NestedField{field(3, "cdc_position", str, false), field(4, "cdc_committed_at", tz, false)}
 	byDay := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{2}, FieldID: 1000, Name: "note_16", Transform: iceberg.BucketTransform{NumBuckets: 16}})
 	byKey := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "id_16", Transform: iceberg.BucketTransform{NumBuckets: 16}})
-	properties := icecatalog.WithProperties(lake.NewProperties())
-	old := lake.NewProperties()
+	properties := icecatalog.WithProperties(lake.NewProperties(new(catalog.Table)))
+	old := lake.NewProperties(new(catalog.Table))
 	old["format-version"] = "1"
 	for name, test := range map[string]struct {
 		columns []iceberg.NestedField
@@ -52,7 +53,8 @@ func TestForeignTables(t *testing.T) {
 			append([]iceberg.NestedField{field(1, "id", long, true), field(2, "note", str, false)}, meta...),
 			[]int{1},
 			[]icecatalog.CreateTableOpt{properties, icecatalog.WithPartitionSpec(&byKey)},
-			nil, false,
+			[]string{"partition bucket(16, id)"}, // it has no rows yet
+			false,
 		},
 		"partitioned by something else": {
 			append([]iceberg.NestedField{field(1, "id", long, true), field(2, "note", str, false)}, meta...),

@@ -9,8 +9,9 @@
 // Apply may be run again, and by two at once: each change of a table is one
 // atomic commit that is planned anew when another one came first.
 //
-// It does not touch rows, it drops no table, and it changes no partitioning. It
-// checks what iceberg-go does not: that identifiers are required columns and
+// It does not touch rows and it drops no table. Partitions change for rows to
+// come, and not at all where equality deletes would no longer find older ones.
+// It checks what iceberg-go does not: that identifiers are required columns and
 // stay where they are.
 package iceberg
 

@@ -32,7 +32,8 @@ const (
 	Rename      Kind = "rename"       // a column, which keeps its field id
 	Drop        Kind = "drop"         // a column
 	SetKey      Kind = "set_key"      // the identifier, which was empty
-	SetProperty Kind = "set_property" // of the table, which it did not have
+	SetProperty Kind = "set_property" // of the table
+	Partition   Kind = "partition"    // by other fields, of rows to come
 )
 
 // An Action is one change of a table.
@@ -81,7 +82,7 @@ func (l *Lake) Plan(ctx context.Context, p *catalog.Pipeline) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		tp, err := l.planTable(t, current)
+		tp, err := l.planTable(ctx, t, current)
 		if err != nil {
 			return nil, fmt.Errorf("plan table %s: %w", fullName(t), err)
 		}
@@ -91,7 +92,7 @@ func (l *Lake) Plan(ctx context.Context, p *catalog.Pipeline) (*Plan, error) {
 }
 
 // planTable compares one table; current is nil when it does not exist.
-func (l *Lake) planTable(t *catalog.Table, current *table.Table) (*TablePlan, error) {
+func (l *Lake) planTable(ctx context.Context, t *catalog.Table, current *table.Table) (*TablePlan, error) {
 	want, err := SchemaOf(t)
 	if err != nil {
 		return nil, err
@@ -101,6 +102,9 @@ func (l *Lake) planTable(t *catalog.Table, current *table.Table) (*TablePlan, er
 		p.act(Action{Kind: Create})
 		for _, f := range want.Fields() {
 			p.act(Action{Kind: Add, Column: f.Name, To: f.Type.String(), Key: f.Required})
+		}
+		if len(t.Partition) > 0 {
+			p.act(Action{Kind: Partition, To: list(fieldTexts(t))})
 		}
 		return &p.plan, nil
 	}
@@ -114,7 +118,9 @@ func (l *Lake) planTable(t *catalog.Table, current *table.Table) (*TablePlan, er
 		}
 		p.rest(current)
 		p.key()
-		p.partition(current)
+		if err := p.partition(ctx, current); err != nil {
+			return nil, err
+		}
 	}
 	p.properties(current)
 	return &p.plan, nil
@@ -175,7 +181,8 @@ func (p *planner) column(want iceberg.NestedField) {
 	p.matched[have.ID] = want.Name
 	if !have.Type.Equals(want.Type) {
 		reason := narrowing(have.Type, want.Type)
-		if reason == "" && want.Required && p.t.Mode == catalog.Mirror && want.Type.Equals(iceberg.PrimitiveTypes.Int64) {
+		if reason == "" && want.Required && p.t.Mode == catalog.Mirror && p.t.DeleteFormat() == catalog.EqualityDeletes &&
+			want.Type.Equals(iceberg.PrimitiveTypes.Int64) {
 			// Verified with iceberg-go 0.7: it compares keys as they are stored.
 			reason = "it is the key of a mirror, and a delete of a long does not find a row that was written as an int: old rows would stay. Create the table anew"
 		}
@@ -295,30 +302,15 @@ func (p *planner) key() {
 	}
 }
 
-// partition refuses a mirror whose partitions a delete could not name.
-func (p *planner) partition(current *table.Table) {
-	if p.t.Mode != catalog.Mirror || len(p.t.Key) == 0 {
-		return
-	}
-	spec := current.Spec()
-	for _, f := range spec.Fields() {
-		for _, id := range f.SourceIDs {
-			if !p.t.IsKey(p.matched[id]) {
-				name, _ := current.Schema().FindColumnName(id)
-				p.refuse(name, "the table is partitioned by %s(%s), which is no key column: a delete carries the key alone, and would not find its row",
-					f.Transform, name)
-			}
-		}
-	}
-}
-
 // properties adds those that the table lacks. One that was set to another value
-// was set by somebody.
+// was set by somebody; except that a table whose readers need copy-on-write
+// must not be written otherwise.
 func (p *planner) properties(current *table.Table) {
-	have, want := current.Properties(), catalog.TableProperties()
+	have, want := current.Properties(), p.t.Properties()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if _, ok := have[name]; !ok {
-			p.act(Action{Kind: SetProperty, Column: name, To: want[name]})
+		value, ok := have[name]
+		if !ok || want[name] == string(catalog.CopyOnWrite) && value != want[name] {
+			p.act(Action{Kind: SetProperty, Column: name, From: value, To: want[name]})
 		}
 	}
 }

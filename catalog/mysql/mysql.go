@@ -217,8 +217,18 @@ func generated(extra string) catalog.Generated {
 func (r *reader) defaultOf(c *catalog.SourceColumn, text, extra string) *catalog.SourceDefault {
 	expression := strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") ||
 		isDate(c.Type.Name) && strings.HasPrefix(strings.ToUpper(text), "CURRENT_TIMESTAMP") || strings.HasPrefix(text, "b'")
-	if r.engine == catalog.MariaDB || expression {
-		return catalog.LiteralDefault(text)
+	if r.engine != catalog.MariaDB && !expression {
+		return &catalog.SourceDefault{Text: text}
 	}
-	return &catalog.SourceDefault{Text: text}
+	out := catalog.LiteralDefault(text)
+	if out != nil && !out.Expression && strings.HasPrefix(text, "'") {
+		out.Text = unescaped.Replace(out.Text)
+	}
+	return out
 }
+
+// unescaped undoes what MariaDB does to the bytes of a literal, besides
+// doubling its quotes.
+//
+//nolint:gochecknoglobals // constant table
+var unescaped = strings.NewReplacer(`\\`, `\`, `\0`, "\x00", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\b`, "\b", `\Z`, "\x1a", `\'`, `'`, `\"`, `"`)

@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 )
@@ -19,6 +18,16 @@ type Object struct {
 	Broken bool   // it does not end, or is no object
 }
 
+// A ReadError says why a text could not be read to its end: it was cut off or
+// damaged where it is compressed, or the device failed. What came before is good.
+type ReadError struct{ Err error }
+
+// Error implements error.
+func (e *ReadError) Error() string { return "read records: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
+
 // Split yields the objects that follow each other in r. Commas and brackets
 // around them are skipped, so a JSON array of objects is a sequence of them.
 // It counts braces and knows strings; the grammar inside is not checked.
@@ -28,14 +37,14 @@ type Object struct {
 // is broken up to its first line that begins with an object, where reading
 // goes on. A byte order mark is skipped where r begins.
 //
-// An error of reading comes after the objects that were whole before it.
+// An error is a *ReadError and comes after the objects that were whole before it.
 func Split(r io.Reader) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		s := splitter{in: r, line: 1, start: -1}
 		for {
 			p, ok, err := s.next()
 			if err != nil {
-				yield(Object{}, fmt.Errorf("read records: %w", err))
+				yield(Object{}, &ReadError{err})
 				return
 			}
 			if !ok || !yield(p, nil) {

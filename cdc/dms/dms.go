@@ -135,12 +135,12 @@ func (d *Decoder) walk(s *scanner, top *envelope, c *cdc.Change) bool {
 			top.metadata.at = at
 			top.metadata.kind, ok = d.meta.read(s, &d.keys)
 		case string(name) == "control":
-			top.control, ok = s.value(1)
+			ok = s.value(&top.control, 1)
 		case string(name) == d.settings.BeforeImage:
 			top.before.at = at
 			top.before.kind, c.Before, ok = s.fields(&d.keys, c.Before[:0])
 		default:
-			_, ok = s.value(1)
+			ok = s.value(new(cdc.Value), 1)
 		}
 		if !ok {
 			return false

@@ -1,6 +1,11 @@
 package dms
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+
+	"icehose/cdc"
+)
 
 // A key is how one key stood in a record: with the comma and space before it,
 // and its colon and the space behind. Records of one table have the same keys
@@ -9,8 +14,10 @@ import "bytes"
 type key struct {
 	text []byte // as it stood, from the end of the value before it to its own value
 	name []byte // unescaped
-	next *key   // what followed the last time
-	// field is its number among the metadata fields, -1 for any other key.
+	// What followed the last time, and another time: records of several
+	// operations take turns.
+	next, other *key
+	// field is its number among the metadata fields.
 	field int
 }
 
@@ -39,13 +46,37 @@ func (k *keys) object(root *key) member { return member{keys: k, key: root, firs
 // next steps to the next member: it reads what is up to its value. It returns
 // false at the end of the object, and after a fault, which leaves a reason.
 func (m *member) next(s *scanner) bool {
-	if next := m.key.next; next != nil && bytes.HasPrefix(s.b[s.i:], next.text) {
-		s.i += len(next.text) // with a comma unless key is a root, so what stands here is a member
-		s.space()
-		m.key, m.first = next, false
-		return true
+	b := s.b[s.i:]
+	if len(b) > 0 && b[0] == '}' {
+		s.i++
+		return false
 	}
-	return m.read(s)
+	next := m.key.next
+	if next == nil || !beginsWith(b, next.text) {
+		if next = m.key.other; next == nil || !beginsWith(b, next.text) {
+			return m.read(s)
+		}
+	}
+	s.i += len(next.text) // with a comma unless key is a root, so what stands here is a member
+	s.space()
+	m.key, m.first = next, false
+	return true
+}
+
+// beginsWith is bytes.HasPrefix for texts as long as keys are, where the call
+// costs more than to compare eight bytes at a time.
+func beginsWith(b, text []byte) bool {
+	n := len(text)
+	if len(b) < n || n < 8 {
+		return bytes.HasPrefix(b, text)
+	}
+	b = b[:n]
+	for i := 0; i+8 < n; i += 8 {
+		if binary.LittleEndian.Uint64(b[i:]) != binary.LittleEndian.Uint64(text[i:]) {
+			return false
+		}
+	}
+	return binary.LittleEndian.Uint64(b[n-8:]) == binary.LittleEndian.Uint64(text[n-8:])
 }
 
 // read is next without a guess.
@@ -67,8 +98,8 @@ func (m *member) read(s *scanner) bool {
 	if c != '"' {
 		return s.unexpected(reasonKey)
 	}
-	name, ok := s.text()
-	if !ok || !s.colon() {
+	var name cdc.Value
+	if !s.text(&name) || !s.colon() {
 		return false
 	}
 	s.space()
@@ -85,6 +116,6 @@ func (m *member) read(s *scanner) bool {
 		found.text = bytes.Clone(text)
 		m.keys.seen[string(text)] = found
 	}
-	m.key.next, m.key = found, found
+	m.key.next, m.key.other, m.key = found, m.key.next, found
 	return true
 }

@@ -22,6 +22,7 @@ const (
 	fieldPrevRecord
 	fieldCommit
 	fieldPosition
+	fieldOther // any other
 	fieldCount
 )
 
@@ -60,7 +61,8 @@ type metadata struct {
 func (m *metadata) read(s *scanner, k *keys) (cdc.Kind, bool) {
 	m.slots = [fieldCount]slot{}
 	if s.space() != '{' {
-		v, ok := s.value(1)
+		var v cdc.Value
+		ok := s.value(&v, 1)
 		return v.Kind, ok
 	}
 	s.i++
@@ -68,18 +70,15 @@ func (m *metadata) read(s *scanner, k *keys) (cdc.Kind, bool) {
 		if !member.next(s) {
 			return cdc.Object, s.reason == ""
 		}
-		at := s.i
-		v, ok := s.value(2)
-		if !ok {
+		field := &m.slots[member.key.field]
+		field.at = s.i
+		if !s.value(&field.Value, 2) {
 			return cdc.Object, false
-		}
-		if member.key.field >= 0 {
-			m.slots[member.key.field] = slot{v, at}
 		}
 	}
 }
 
-// fieldOf returns the number of the metadata field called name, or -1.
+// fieldOf returns the number of the metadata field called name.
 func fieldOf(name []byte) int {
 	switch string(name) {
 	case "timestamp":
@@ -109,7 +108,7 @@ func fieldOf(name []byte) int {
 	case "stream-position":
 		return fieldPosition
 	}
-	return -1
+	return fieldOther
 }
 
 // apply fills c from the fields. A reason other than "" refuses the record;
@@ -222,12 +221,12 @@ func (m *metadata) integer(field int) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > maxIntegerSize {
 		return 0, false
 	}
-	for _, c := range text {
+	for i, c := range text {
 		if !isDigit(c) {
 			return 0, false
 		}
 		digit := uint64(c - '0')
-		if n > (math.MaxUint64-digit)/10 {
+		if i >= 19 && n > (math.MaxUint64-digit)/10 { // 19 digits always fit
 			return 0, false
 		}
 		n = n*10 + digit

@@ -83,7 +83,8 @@ func (s *scanner) colon() bool {
 // The object stands directly inside the record.
 func (s *scanner) fields(k *keys, dst cdc.Fields) (kind cdc.Kind, _ cdc.Fields, ok bool) {
 	if s.space() != '{' {
-		v, ok := s.value(1)
+		var v cdc.Value
+		ok := s.value(&v, 1)
 		return v.Kind, dst, ok
 	}
 	s.i++
@@ -91,21 +92,29 @@ func (s *scanner) fields(k *keys, dst cdc.Fields) (kind cdc.Kind, _ cdc.Fields, 
 		if !m.next(s) {
 			return cdc.Object, dst, s.reason == ""
 		}
-		v, ok := s.value(2)
-		if !ok {
-			return cdc.Object, dst, false
+		n := len(dst)
+		if n == cap(dst) {
+			dst = append(dst, cdc.Field{})
 		}
-		dst = append(dst, cdc.Field{Name: m.key.name, Value: v})
+		dst = dst[:n+1]
+		dst[n].Name = m.key.name
+		if !s.value(&dst[n].Value, 2) {
+			return cdc.Object, dst[:n], false
+		}
 	}
 }
 
-// value reads a value that stands inside depth objects and arrays.
-func (s *scanner) value(depth int) (v cdc.Value, ok bool) {
+// value reads a value that stands inside depth objects and arrays into v, field
+// by field: to copy a Value that was just written field by field stalls the
+// processor, and that for every value of a stream.
+func (s *scanner) value(v *cdc.Value, depth int) (ok bool) {
 	c := s.space()
+	if c == '"' {
+		return s.text(v)
+	}
 	start := s.i
+	v.Escaped, v.Digits = false, false
 	switch c {
-	case '"':
-		return s.text()
 	case '{':
 		v.Kind, ok = cdc.Object, s.skip(depth)
 	case '[':
@@ -121,7 +130,7 @@ func (s *scanner) value(depth int) (v cdc.Value, ok bool) {
 	if ok {
 		v.Raw = s.b[start:s.i:s.i]
 	}
-	return v, ok
+	return ok
 }
 
 // plainDigits returns how many digits b begins with, when these are fewer than

@@ -6,39 +6,34 @@ import (
 	"icehose/cdc"
 )
 
-// text reads a string whose quote stands at i.
-func (s *scanner) text() (v cdc.Value, ok bool) {
-	v.Kind = cdc.String
+// text reads a string whose quote stands at i into v.
+func (s *scanner) text(v *cdc.Value) bool {
+	v.Kind, v.Escaped, v.Digits = cdc.String, false, false
 	b, start := s.b, s.i
-	if i := cdc.SkipPlain(b, start+1); i < len(b) && b[i] == '"' {
-		s.i = i + 1
-		v.Raw = b[start:s.i:s.i]
-		return v, true
-	}
 	for i := start + 1; ; {
 		i = cdc.SkipPlain(b, i)
 		if i >= len(b) {
-			return v, s.fail(len(b), reasonUnterminated)
+			return s.fail(len(b), reasonUnterminated)
 		}
 		switch c := b[i]; {
 		case c == '"':
 			s.i = i + 1
 			v.Raw = b[start:s.i:s.i]
-			return v, true
+			return true
 		case c == '\\':
 			n := escape(b[i+1:])
 			if n == 0 {
-				return v, s.fail(i, reasonEscape)
+				return s.fail(i, reasonEscape)
 			}
 			v.Escaped = true
 			i += 1 + n
 		case c < ' ':
-			return v, s.fail(i, reasonControlChar)
+			return s.fail(i, reasonControlChar)
 		default:
 			for i < len(b) && b[i] >= utf8.RuneSelf {
 				r, n := utf8.DecodeRune(b[i:])
 				if r == utf8.RuneError && n <= 1 {
-					return v, s.fail(i, reasonUTF8)
+					return s.fail(i, reasonUTF8)
 				}
 				i += n
 			}
@@ -94,7 +89,7 @@ func (s *scanner) skip(depth int) bool {
 				continue
 			}
 		case '"':
-			if _, ok := s.text(); !ok {
+			if !s.text(new(cdc.Value)) {
 				return false
 			}
 		default:
@@ -137,8 +132,5 @@ func (s *scanner) nextKey(c byte) bool {
 	if c != '"' {
 		return s.unexpected(reasonKey)
 	}
-	if _, ok := s.text(); !ok {
-		return false
-	}
-	return s.colon()
+	return s.text(new(cdc.Value)) && s.colon()
 }

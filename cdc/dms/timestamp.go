@@ -2,11 +2,13 @@ package dms
 
 import "time"
 
-// A day remembers the last date that was read: most times of a stream are of
-// the same one.
+// A day remembers the last date and the last second that were read: most times
+// of a stream are of the same ones as the time before.
 type day struct {
-	text [len("2006-01-02")]byte
-	unix int64 // its midnight
+	text   [len("2006-01-02")]byte
+	unix   int64 // its midnight
+	clock  [len("2006-01-02T15:04:05")]byte
+	second int64 // of clock, since 1970
 }
 
 // The years that have four digits, in seconds since 1970.
@@ -21,22 +23,36 @@ const (
 // have and a year that is not 1 to 9999 in UTC included, yields the zero time.
 func (d *day) parse(b []byte) time.Time {
 	const seconds = len("2006-01-02T15:04:05")
-	if len(b) <= seconds || b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
+	if len(b) <= seconds || !d.wall(b[:seconds]) {
 		return time.Time{}
+	}
+	micros, rest, ok1 := fraction(b[seconds:])
+	offset, ok2 := zone(rest)
+	at := d.second - offset
+	if !ok1 || !ok2 || at < firstSecond || at > lastSecond {
+		return time.Time{}
+	}
+	return time.Unix(at, int64(micros)*1000).UTC()
+}
+
+// wall reads a date and a time of day of whole seconds into d.second, as if
+// they were UTC.
+func (d *day) wall(b []byte) bool {
+	if string(b) == string(d.clock[:]) {
+		return true
+	}
+	if b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
+		return false
 	}
 	hour, ok0 := pair(b[11:])
 	minute, ok1 := pair(b[14:])
 	second, ok2 := pair(b[17:])
-	micros, rest, ok3 := fraction(b[seconds:])
-	offset, ok4 := zone(rest)
-	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || hour > 23 || minute > 59 || second > 59 || !d.date(b) {
-		return time.Time{}
+	if !ok0 || !ok1 || !ok2 || hour > 23 || minute > 59 || second > 59 || !d.date(b) {
+		return false
 	}
-	at := d.unix + int64(hour*3600+minute*60+second) - offset
-	if at < firstSecond || at > lastSecond {
-		return time.Time{}
-	}
-	return time.Unix(at, int64(micros)*1000).UTC()
+	d.second = d.unix + int64(hour*3600+minute*60+second)
+	copy(d.clock[:], b)
+	return true
 }
 
 // date reads the date that b begins with.

@@ -47,7 +47,7 @@ func (i *Inspector) findings(r *Report) []Finding {
 }
 
 func (i *Inspector) streamFindings(f *finder, r *Report) {
-	f.add(Problem, "file_ends_early", int64(len(i.cut)), "the file ends too early: what follows is not known, and the report is of what was read",
+	f.add(Problem, "file_ends_early", int64(len(i.cut)), "the file is cut off or damaged: what follows is not known, and the report is of what was read",
 		"records are missing from the report", "copy or capture the file again", i.cut...)
 	reasons := slices.Sorted(maps.Keys(i.invalid))
 	for n, reason := range reasons {

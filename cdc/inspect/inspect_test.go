@@ -282,12 +282,16 @@ func TestLargeLimit(t *testing.T) {
 	}
 }
 
-// Positions are told from records: PostgreSQL's by their form, MySQL's by a
-// transaction id with a file number.
+// Positions are told from records: by the form of the stream position, MySQL's
+// by a transaction id with a file number.
 func TestPositionKinds(t *testing.T) {
 	t.Parallel()
 	mysql := func(id uint64) []capture.Record {
 		return []capture.Record{{Data: fmt.Appendf(nil, `{"data":{"id":1},"metadata":{"operation":"insert","table-name":"t","transaction-id":%d,"transaction-record-id":1}}`, id)}}
+	}
+	at := func(id uint64, position string) []capture.Record {
+		return []capture.Record{{Data: fmt.Appendf(nil,
+			`{"data":{"id":1},"metadata":{"operation":"insert","table-name":"t","transaction-id":%d,"transaction-record-id":1,"stream-position":%s}}`, id, position)}}
 	}
 	for _, test := range []struct {
 		name    string
@@ -296,7 +300,13 @@ func TestPositionKinds(t *testing.T) {
 	}{
 		{"postgres", stream(rec{op: "insert", tx: 1}), "postgres"},
 		{"mysql", mysql(3<<32 | 2753), "mysql"},
+		{"mysql with a stream position", at(3<<32|2753, `"mysql-bin.000003:2753:-1:2780:12884904641:mysql-bin.000003:2700"`), "mysql"},
 		{"small transaction ids", mysql(655368), "none"},
+		{"sqlserver", at(5, `"00000014:00000061:0001"`), "sqlserver"},
+		{"sqlserver, not padded", at(5, `"14:61:1"`), "none"},
+		{"oracle", at(655368, `"1298123"`), "oracle"},
+		{"oracle as a number", at(655368, `1298123`), "oracle"},
+		{"oracle beyond 64 bits", at(655368, `"99999999999999999999"`), "none"},
 		{"loads only", stream(rec{op: "load"}), "-"},
 	} {
 		if got := report(inspect.Options{}, test.records).Tables[0].Position; got != test.want {

@@ -158,14 +158,17 @@ func (t *table) position(c *cdc.Change) (place, cdc.PositionKind) {
 	return p, kind
 }
 
-// guess tells the position kind of a change: PostgreSQL's stream position has
-// a form of its own; MySQL's transaction id holds a file number above 32 bits.
+// guess tells the position kind of a change. The stream positions of PostgreSQL,
+// SQL Server and Oracle have forms that exclude each other; that of MySQL is
+// not documented, but its transaction id holds a file number above 32 bits.
 func guess(c *cdc.Change) cdc.PositionKind {
-	postgres := cdc.PositionKind{Source: cdc.SourcePostgres}
-	if _, err := postgres.BodyOf(c); err == nil {
-		return postgres
+	for _, source := range []cdc.PositionSource{cdc.SourcePostgres, cdc.SourceSQLServer, cdc.SourceOracle} {
+		kind := cdc.PositionKind{Source: source}
+		if _, err := kind.BodyOf(c); err == nil {
+			return kind
+		}
 	}
-	if c.StreamPosition == "" && c.HasTransactionID && c.TransactionID>>32 > 0 {
+	if c.HasTransactionID && c.TransactionID>>32 > 0 {
 		return cdc.PositionKind{Source: cdc.SourceMySQL}
 	}
 	return cdc.PositionKind{Source: cdc.SourceNone}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"icehose/catalog"
 	lake "icehose/catalog/iceberg"
 	"icehose/catalog/iceberg/remote"
 	"icehose/sink/iceberg"
@@ -17,8 +16,8 @@ import (
 // lakeFlags say where the tables are.
 type lakeFlags struct {
 	Lake      string            `help:"Directory of a local lake." placeholder:"DIR"`
-	Catalog   remote.Kind       `help:"Instead of --lake, an Iceberg catalog: glue or rest." placeholder:"KIND"`
-	URI       string            `name:"uri" help:"Address of the REST catalog; endpoint of Glue, if not the region's own." placeholder:"URL"`
+	Catalog   remote.Kind       `help:"Instead of --lake, an Iceberg catalog: glue, rest:URL or sqlite:PATH." placeholder:"KIND"`
+	URI       string            `name:"uri" help:"Address of the REST catalog, if --catalog does not say it; endpoint of Glue, if not the region's own." placeholder:"URL"`
 	Warehouse string            `help:"URI below which new tables lie, as database/table; for REST also the warehouse's name." placeholder:"URI"`
 	Prop      map[string]string `help:"Property for the catalog and its storage, in iceberg-go's words: glue.region, s3.region, token, rest.sigv4-enabled." placeholder:"NAME=VALUE"`
 }
@@ -28,20 +27,10 @@ const lockWait = 10 * time.Second
 
 // open opens the lake; done gives it free.
 func (f *lakeFlags) open(ctx context.Context, env *environment, readOnly bool) (l *lake.Lake, done func() error, err error) {
-	if (f.Lake == "") == (f.Catalog == "") {
-		return nil, nil, errors.New("want --lake or --catalog")
-	}
-	if f.Lake == "" {
-		l, err = remote.Open(ctx, remote.Options{Kind: f.Catalog, URI: f.URI, Warehouse: f.Warehouse, Properties: f.Prop})
-		return l, func() error { return nil }, err
-	}
-	if f.URI != "" || f.Warehouse != "" || len(f.Prop) > 0 {
-		return nil, nil, errors.New("--uri, --warehouse and --prop belong to --catalog, not to --lake")
-	}
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for {
-		store, err := iceberg.Open(ctx, f.Lake, iceberg.Options{ReadOnly: readOnly, Log: env.log})
+		store, err := f.store(ctx, iceberg.Options{ReadOnly: readOnly, Log: env.log})
 		switch {
 		case err == nil:
 			return store.Tables(), store.Close, nil
@@ -60,8 +49,9 @@ func (f *lakeFlags) open(ctx context.Context, env *environment, readOnly bool) (
 
 // catalogPlanCmd compares the pipeline file with real tables.
 type catalogPlanCmd struct {
-	Pipeline  string `required:"" help:"The pipeline file." placeholder:"FILE"`
-	AllowDrop bool   `help:"Drop columns that the pipeline file does not have."`
+	Pipeline  string        `required:"" help:"The pipeline file." placeholder:"FILE"`
+	AllowDrop bool          `help:"Drop columns that the pipeline file does not have."`
+	Delivery  deliveryFlags `embed:""`
 	lakeFlags
 }
 
@@ -81,7 +71,7 @@ Examples:
 
 // Run implements the command.
 func (cmd *catalogPlanCmd) Run(ctx context.Context, env *environment, global *cli) error {
-	p, err := catalog.Load(cmd.Pipeline)
+	p, err := cmd.Delivery.load(cmd.Pipeline)
 	if err != nil {
 		return err
 	}
@@ -108,8 +98,9 @@ func (cmd *catalogPlanCmd) Run(ctx context.Context, env *environment, global *cl
 
 // catalogApplyCmd makes real tables what the pipeline file says.
 type catalogApplyCmd struct {
-	Pipeline  string `required:"" help:"The pipeline file." placeholder:"FILE"`
-	AllowDrop bool   `help:"Drop columns that the pipeline file does not have."`
+	Pipeline  string        `required:"" help:"The pipeline file." placeholder:"FILE"`
+	AllowDrop bool          `help:"Drop columns that the pipeline file does not have."`
+	Delivery  deliveryFlags `embed:""`
 	lakeFlags
 }
 
@@ -129,7 +120,7 @@ Examples:
 
 // Run implements the command.
 func (cmd *catalogApplyCmd) Run(ctx context.Context, env *environment, global *cli) error {
-	p, err := catalog.Load(cmd.Pipeline)
+	p, err := cmd.Delivery.load(cmd.Pipeline)
 	if err != nil {
 		return err
 	}
@@ -201,6 +192,8 @@ func writeTablePlan(b *bytes.Buffer, t *lake.TablePlan) {
 			fmt.Fprintf(b, "  ~ key (%s)\n", a.To)
 		case lake.SetProperty:
 			fmt.Fprintf(b, "  ~ %s = %s\n", a.Column, a.To)
+		case lake.Partition:
+			fmt.Fprintf(b, "  ~ partition (%s)\n", a.To)
 		}
 	}
 	for _, r := range t.Refusals {

@@ -19,13 +19,14 @@ import (
 
 // catalogDriftCmd holds what is deployed against the pipeline file.
 type catalogDriftCmd struct {
-	Pipeline   string `required:"" help:"The pipeline file." placeholder:"FILE"`
-	Stream     string `help:"What aws firehose describe-delivery-stream printed; - is standard input." placeholder:"FILE"`
-	StreamName string `help:"Ask Firehose for this delivery stream instead." placeholder:"NAME"`
-	Tables     string `help:"What aws glue get-tables printed; - is standard input." placeholder:"FILE"`
-	Glue       bool   `help:"Ask Glue for the tables instead."`
-	Lambda     string `help:"ARN that the stream should call, with its version or alias." placeholder:"ARN"`
-	Region     string `help:"AWS region, if not the configured one." placeholder:"REGION"`
+	Pipeline   string        `required:"" help:"The pipeline file." placeholder:"FILE"`
+	Stream     string        `help:"What aws firehose describe-delivery-stream printed; - is standard input." placeholder:"FILE"`
+	StreamName string        `help:"Ask Firehose for this delivery stream instead." placeholder:"NAME"`
+	Tables     string        `help:"What aws glue get-tables printed; - is standard input." placeholder:"FILE"`
+	Glue       bool          `help:"Ask Glue for the tables instead."`
+	Delivery   deliveryFlags `embed:""`
+	Lambda     string        `help:"ARN that the stream should call, with its version or alias." placeholder:"ARN"`
+	Region     string        `help:"AWS region, if not the configured one." placeholder:"REGION"`
 }
 
 // Help implements kong.HelpProvider.
@@ -33,7 +34,8 @@ func (*catalogDriftCmd) Help() string {
 	return `Compares a deployed delivery stream and the tables of Glue with the pipeline
 file: tables, unique keys, append-only, buffers, the Lambda and its parameters,
 columns, and properties that an update by CloudFormation strips. Asks AWS only with
---stream-name or --glue, and changes nothing.
+--stream-name or --glue, and changes nothing. --only, --mode, --database and
+--suffix are those of the delivery stream's Lambda.
 
 Exit status: 0 nothing differs, 1 something does, 2 it could not be compared.
 
@@ -56,7 +58,7 @@ func (cmd *catalogDriftCmd) Run(ctx context.Context, env *environment, global *c
 	case cmd.Stream == "" && cmd.StreamName == "" && cmd.Tables == "" && !cmd.Glue:
 		return errors.New("want something to compare: --stream, --stream-name, --tables or --glue")
 	}
-	p, err := catalog.Load(cmd.Pipeline)
+	p, err := cmd.Delivery.load(cmd.Pipeline)
 	if err != nil {
 		return err
 	}

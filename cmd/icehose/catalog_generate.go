@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"icehose/catalog"
 	"icehose/catalog/artifact"
@@ -42,9 +40,6 @@ Examples:
   icehose catalog generate --pipeline pipeline.yaml --out definitions --warehouse s3://my-lake/warehouse`
 }
 
-// manifestFile lists what an earlier run wrote, as relative paths.
-const manifestFile = "manifest.json"
-
 // generateResult is what the command prints.
 type generateResult struct {
 	Out     string   `json:"out"`
@@ -60,7 +55,8 @@ func (cmd *catalogGenerateCmd) Run(env *environment, global *cli) error {
 	if err != nil {
 		return err
 	}
-	before, err := readManifest(cmd.Out)
+	out := outputDir(cmd.Out)
+	before, err := out.manifest()
 	if err != nil {
 		return err
 	}
@@ -77,8 +73,8 @@ func (cmd *catalogGenerateCmd) Run(env *environment, global *cli) error {
 		result.Notes = append(result.Notes, "locations begin with "+artifact.DefaultWarehouse+": give --warehouse")
 	}
 	if cmd.Check {
-		cmd.compare(made.Files, before, &result)
-	} else if err := cmd.write(made.Files, before, &result); err != nil {
+		out.compare(made.Files, before, &result)
+	} else if err := out.write(made.Files, before, &result); err != nil {
 		return err
 	}
 	if global.JSON {
@@ -90,111 +86,6 @@ func (cmd *catalogGenerateCmd) Run(env *environment, global *cli) error {
 		return exitError(exitDifferent)
 	}
 	return err
-}
-
-// compare finds what write would change.
-func (cmd *catalogGenerateCmd) compare(files []artifact.File, before []string, result *generateResult) {
-	needed := make(map[string]bool)
-	for _, f := range files {
-		needed[f.Path] = true
-		if have, err := os.ReadFile(filepath.Join(cmd.Out, filepath.FromSlash(f.Path))); err != nil || !bytes.Equal(have, f.Data) {
-			result.Written = append(result.Written, f.Path)
-		}
-	}
-	for _, old := range before {
-		if !needed[old] {
-			result.Removed = append(result.Removed, old)
-		}
-	}
-}
-
-// readManifest returns the files that an earlier run wrote into dir. A
-// directory with other things in it is not touched.
-func readManifest(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read output directory: %w", err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, manifestFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read output directory: %s is not empty and has no %s of an earlier run: choose another --out", dir, manifestFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read output directory: %w", err)
-	}
-	var files []string
-	if err := json.Unmarshal(text, &files); err != nil {
-		return nil, fmt.Errorf("read output directory: %s is damaged: %w", filepath.Join(dir, manifestFile), err)
-	}
-	for _, f := range files {
-		if !filepath.IsLocal(filepath.FromSlash(f)) {
-			return nil, fmt.Errorf("read output directory: %s names %q, which is outside of it", filepath.Join(dir, manifestFile), f)
-		}
-	}
-	return files, nil
-}
-
-// write brings the directory up to date. The manifest lists both generations
-// while files change, so that a killed run leaves nothing that the next one
-// does not know.
-func (cmd *catalogGenerateCmd) write(files []artifact.File, before []string, result *generateResult) error {
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = f.Path
-	}
-	both := append(slices.Clone(before), names...)
-	slices.Sort(both)
-	if err := cmd.writeManifest(slices.Compact(both)); err != nil {
-		return err
-	}
-	for _, f := range files {
-		changed, err := writeIfChanged(filepath.Join(cmd.Out, filepath.FromSlash(f.Path)), f.Data)
-		if err != nil {
-			return err
-		}
-		if changed {
-			result.Written = append(result.Written, f.Path)
-		}
-	}
-	for _, old := range before {
-		if slices.Contains(names, old) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(cmd.Out, filepath.FromSlash(old))); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove artifact: %w", err)
-		}
-		result.Removed = append(result.Removed, old)
-	}
-	return cmd.writeManifest(names)
-}
-
-func (cmd *catalogGenerateCmd) writeManifest(names []string) error {
-	text, err := json.MarshalIndent(names, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	_, err = writeIfChanged(filepath.Join(cmd.Out, manifestFile), append(text, '\n'))
-	return err
-}
-
-// writeIfChanged writes a file in one step, unless it has this content.
-func writeIfChanged(path string, data []byte) (changed bool, err error) {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return false, fmt.Errorf("write artifact: %w", err)
-	}
-	if err := os.WriteFile(path+newSuffix, data, 0o644); err != nil {
-		return false, fmt.Errorf("write artifact: %w", err)
-	}
-	if err := os.Rename(path+newSuffix, path); err != nil {
-		return false, fmt.Errorf("write artifact: %w", err)
-	}
-	return true, nil
 }
 
 func (r *generateResult) writeText(w io.Writer, check bool) error {

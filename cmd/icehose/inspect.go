@@ -27,8 +27,8 @@ partition keys of loads and changes; order, duplicates, gaps; which settings the
 endpoint must have had; and findings, each with its consequence and a fix. No
 row value is printed.
 
-Exit status: 0 no problem found, 1 problems, 2 it could not be done, or a
-compressed file ends too early: then the report is of what could be read.
+Exit status: 0 no problem found, 1 problems, 2 it could not be done, or a file is
+cut off or damaged: then the report is of what could be read.
 
 Examples:
   icehose inspect events.ndjson.zst

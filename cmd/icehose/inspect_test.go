@@ -44,6 +44,35 @@ func cutOff(t *testing.T, compress func(io.Writer) (io.WriteCloser, error)) {
 	}
 }
 
+// A file that is damaged in its middle is reported on up to there.
+func TestDamagedFile(t *testing.T) {
+	for name, compress := range map[string]func(io.Writer) (io.WriteCloser, error){
+		"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cutOff(t, compress)
+			content, err := os.ReadFile("cut")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := len(content) * 2 / 3; i < len(content)*2/3+64; i++ {
+				content[i] ^= 0x5a
+			}
+			if err := os.WriteFile("damaged", content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			status, stdout, stderr := runCommand(t, "inspect", "damaged", "whole")
+			var records int
+			_, err = fmt.Sscanf(stdout, "%d records", &records)
+			if status != exitTrouble || !strings.Contains(stdout, "problem file_ends_early") || !strings.Contains(stderr, "icehose: damaged: read records: ") ||
+				err != nil || records < 2 || records > 5000 {
+				t.Errorf("status %d, %d records, %v\n%s%s", status, records, err, stdout, stderr)
+			}
+		})
+	}
+}
+
 // A file that lost its end is still reported on, and the status says that
 // something is missing.
 func TestCutOffFile(t *testing.T) {

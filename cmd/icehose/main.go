@@ -45,11 +45,16 @@ type cli struct {
 	Demo      demoCmd      `cmd:"" help:"Carry a recorded database's changes into a local lake under hostile delivery, and prove the result."`
 	Capture   captureCmd   `cmd:"" help:"Capture a live PostgreSQL as AWS DMS would write it to a Kinesis stream."`
 	Sink      sinkCmd      `cmd:"" help:"Carry recorded changes into a lake of Iceberg tables: right under any order, repetition and interruption."`
+	Load      loadCmd      `cmd:"" help:"Bring whole tables into a lake, from a live database or a dump, for the changes to go on from."`
+	Maintain  maintainCmd  `cmd:"" help:"Keep the tables of a lake small: compact, expire snapshots, remove orphans."`
+	Merge     mergeCmd     `cmd:"" help:"Fold what is new in changelogs into the tables of their current rows: here, on Spark or on Athena."`
 	Reconcile reconcileCmd `cmd:"" help:"Prove that a lake equals its source, or name what differs."`
 	Transform transformCmd `cmd:"" help:"Transform captured records as the Firehose Lambda does, or explain what becomes of one."`
 	Inspect   inspectCmd   `cmd:"" help:"Look at a captured stream: order, duplicates, gaps, settings, and what will hurt."`
 	Redrive   redriveCmd   `cmd:"" help:"Sort out the records that Firehose could not deliver, and send again what may be sent."`
 	Catalog   catalogCmd   `cmd:"" help:"Work on the pipeline file: what follows from it, and whether the real tables agree with it."`
+	Stack     stackCmd     `cmd:"" help:"Make CloudFormation stacks of the pipeline file."`
+	Status    statusCmd    `cmd:"" help:"Show how a pipeline is, and the next step for whatever is red."`
 	Resync    resyncCmd    `cmd:"" help:"Load a table anew while its changes go on."`
 	Preflight preflightCmd `cmd:"" help:"Look at a live source for what keeps DMS from reading its changes; print the statements that fix it."`
 	Lint      lintCmd      `cmd:"" help:"Look for DMS and Kinesis settings that break order, keys, types or size; size shards."`

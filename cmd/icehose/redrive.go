@@ -30,7 +30,7 @@ type redriveCmd struct {
 	Stream   string        `help:"Name of the source Kinesis stream." placeholder:"NAME"`
 	Rate     int           `default:"100" help:"Records sent in a second, at most." placeholder:"N"`
 	Progress string        `help:"File that remembers what was sent; default: redrive-STREAM.progress." placeholder:"FILE"`
-	Timeout  time.Duration `default:"1m" help:"Time that one call to AWS may take." placeholder:"DURATION"`
+	Timeout  time.Duration `default:"1m" help:"Time that one call to AWS may take, and each wait for more of an object." placeholder:"DURATION"`
 }
 
 // Help implements kong.HelpProvider.
@@ -48,7 +48,13 @@ the records once more: where another delivery stream reads it with a mode of its
 --mode, --database and --suffix are those of the delivery stream whose failures these
 are. Credentials and region are those of the AWS SDK.
 
-Exit status: 0 nothing is left to do, 1 something is, 2 it could not be done.
+A record that the stream rejects by itself (too large, say) is noted as such in the
+progress file and left out, in this run and the next. An object that cannot be read
+to its end is named; the plan, --keys and --as-rows then hold what could be read, and
+nothing is sent.
+
+Exit status: 0 nothing is left to do, 1 something is, rejected records among it, 2 it
+could not be done.
 
 Examples:
   icehose redrive --pipeline pipeline.yaml s3://lake-errors/processing-failed/
@@ -83,12 +89,16 @@ func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) e
 	if err != nil {
 		return err
 	}
-	if cmd.Send && plan.actions[redrive.Reconcile] > 0 && cmd.Keys == "" {
+	if cmd.Send && plan.unread == nil && plan.actions[redrive.Reconcile] > 0 && cmd.Keys == "" {
 		return fmt.Errorf("redrive: %d failures are of mirrors, to which nothing may be sent late: give --keys FILE for their keys; nothing was sent",
 			plan.actions[redrive.Reconcile])
 	}
 	if err := cmd.writeKeys(plan); err != nil {
 		return err
+	}
+	if plan.unread != nil {
+		cmd.Send = false
+		return errors.Join(plan.print(env.stdout, cmd, global.JSON), plan.unread)
 	}
 	if cmd.Send {
 		if err := cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t, mirrors...), plan); err != nil {
@@ -157,6 +167,11 @@ type redrivePlan struct {
 	rows    int64
 	sent    int64
 	skipped int64 // an earlier run had sent them
+	// rejected counts records that the stream does not take, of earlier runs
+	// too; rejects are where the first of them stand.
+	rejected int64
+	rejects  []string
+	unread   error // of sources that could not be read to their end
 }
 
 // plan reads all failures once. Only keys and what was seen stay in memory.
@@ -166,16 +181,25 @@ func (cmd *redriveCmd) plan(ctx context.Context, files []source, planner *redriv
 	if err != nil {
 		return nil, err
 	}
-	err = eachFailure(ctx, files, func(f redrive.Failure) error {
-		item := planner.Decide(f)
-		plan.add(&item)
-		progress.add(1)
-		if item.Action == redrive.WriteRow {
-			return rows.write(item.Row)
+	for _, file := range files {
+		err := readFailures(ctx, file, func(f redrive.Failure) error {
+			item := planner.Decide(f)
+			plan.add(&item)
+			progress.add(1)
+			if item.Action == redrive.WriteRow {
+				return rows.write(item.Row)
+			}
+			return nil
+		})
+		if _, cut := errors.AsType[*sourceError](err); cut && ctx.Err() == nil {
+			plan.unread = errors.Join(plan.unread, fmt.Errorf("%w: the plan has what could be read, and nothing was sent; fetch the object again, or name the others only", err))
+			continue
 		}
-		return nil
-	})
-	if err := errors.Join(err, rows.close()); err != nil {
+		if err != nil {
+			return nil, errors.Join(err, rows.close())
+		}
+	}
+	if err := rows.close(); err != nil {
 		return nil, err
 	}
 	plan.rows = rows.count
@@ -205,36 +229,6 @@ func (p *redrivePlan) add(item *redrive.Item) {
 	}
 }
 
-// eachFailure reads every failure of the files, in order.
-func eachFailure(ctx context.Context, files []source, each func(redrive.Failure) error) error {
-	for _, file := range files {
-		if err := readFailures(ctx, file, each); err != nil {
-			return fmt.Errorf("%s: %w", file.name, err)
-		}
-	}
-	return nil
-}
-
-func readFailures(ctx context.Context, file source, each func(redrive.Failure) error) error {
-	in, err := file.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // opened for reading
-	for f, err := range redrive.Read(in, file.name) {
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := each(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // send reads the failures again and sends what may be sent.
 func (cmd *redriveCmd) send(ctx context.Context, env *environment, c *clouds, files []source, planner *redrive.Planner, plan *redrivePlan) error {
 	stream, err := c.stream(ctx, cmd.Stream)
@@ -250,23 +244,32 @@ func (cmd *redriveCmd) send(ctx context.Context, env *environment, c *clouds, fi
 		return errors.Join(err, journal.Close())
 	}
 	progress := newStage(env.stderr, "send", "records", plan.actions[redrive.Send])
-	err = eachFailure(ctx, files, func(f redrive.Failure) error {
-		item := planner.Decide(f)
-		if item.Action != redrive.Send {
-			return nil
+	told := int64(0)
+	tell := func() {
+		done := sender.Sent + sender.Skipped + sender.Rejected
+		progress.add(done - told)
+		told = done
+	}
+	for _, file := range files {
+		if err != nil {
+			break
 		}
-		before := sender.Sent + sender.Skipped
-		err := sender.Send(ctx, item.Entry)
-		progress.add(sender.Sent + sender.Skipped - before)
-		return err
-	})
-	before := sender.Sent
+		err = readFailures(ctx, file, func(f redrive.Failure) error {
+			item := planner.Decide(f)
+			if item.Action != redrive.Send {
+				return nil
+			}
+			item.Entry.Where = fmt.Sprintf("%s line %d", file.name, f.Line)
+			defer tell()
+			return sender.Send(ctx, item.Entry)
+		})
+	}
 	if err == nil {
 		err = sender.Flush(ctx)
 	}
-	progress.add(sender.Sent - before)
+	tell()
 	progress.done()
-	plan.sent, plan.skipped = sender.Sent, sender.Skipped
+	plan.sent, plan.skipped, plan.rejected, plan.rejects = sender.Sent, sender.Skipped, sender.Rejected, sender.Examples
 	return errors.Join(err, journal.Close())
 }
 
@@ -359,7 +362,7 @@ func (f *rowFile) close() error {
 
 // left is how many failures still want something done.
 func (p *redrivePlan) left(cmd *redriveCmd) int64 {
-	n := p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow]
+	n := p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow] + p.rejected
 	if !cmd.Send {
 		n += p.actions[redrive.Send]
 	}
@@ -380,7 +383,8 @@ func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		err = enc.Encode(map[string]any{
-			"groups": groups, "keys": len(p.keys), "rows_written": p.rows, "sent": p.sent, "sent_before": p.skipped, "dry_run": !cmd.Send, "left": p.left(cmd),
+			"groups": groups, "keys": len(p.keys), "rows_written": p.rows, "sent": p.sent, "sent_before": p.skipped, "rejected": p.rejected,
+			"rejected_at": append([]string{}, p.rejects...), "dry_run": !cmd.Send, "left": p.left(cmd), "complete": p.unread == nil,
 		})
 	} else {
 		err = p.printText(w, cmd, groups)
@@ -388,7 +392,7 @@ func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
-	if p.left(cmd) > 0 {
+	if p.left(cmd) > 0 && p.unread == nil {
 		return exitError(exitDifferent)
 	}
 	return nil

@@ -27,6 +27,40 @@ type source struct {
 	open func(context.Context) (io.ReadCloser, error)
 }
 
+// A sourceError says that a file or object could not be read to its end.
+type sourceError struct {
+	name string
+	err  error
+}
+
+// Error implements error.
+func (e *sourceError) Error() string { return e.name + ": " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *sourceError) Unwrap() error { return e.err }
+
+// readFailures hands every failure of a file to each, in order. An error that
+// is not of each is a *sourceError.
+func readFailures(ctx context.Context, file source, each func(redrive.Failure) error) error {
+	in, err := file.open(ctx)
+	if err != nil {
+		return &sourceError{file.name, err}
+	}
+	defer in.Close() //nolint:errcheck // opened for reading
+	for f, err := range redrive.Read(in, file.name) {
+		if err != nil {
+			return &sourceError{file.name, err}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := each(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // An objectStore is what redrive needs of S3.
 type objectStore interface {
 	ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input, options ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
@@ -148,11 +182,7 @@ func listObjects(ctx context.Context, c *clouds, address string) ([]source, erro
 				continue // what a console makes for a folder
 			}
 			out = append(out, source{"s3://" + bucket + "/" + key, func(ctx context.Context) (io.ReadCloser, error) {
-				object, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
-				if err != nil {
-					return nil, fmt.Errorf("get object: %w", err)
-				}
-				return object.Body, nil
+				return c.get(ctx, client, bucket, key)
 			}})
 		}
 	}
@@ -169,6 +199,49 @@ func (c *clouds) page(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*s
 	return page, nil
 }
 
+// get opens an object. The time limit is that of the call, and then of each
+// wait for more of the body: whoever reads may take as long as it likes.
+func (c *clouds) get(ctx context.Context, client objectStore, bucket, key string) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(c.timeout, func() { cancel(fmt.Errorf("nothing came for %s (--timeout)", c.timeout)) })
+	object, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	limit.Stop()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, fmt.Errorf("get object: %w", err)
+	}
+	return &objectBody{ReadCloser: object.Body, ctx: ctx, cancel: cancel, limit: limit, timeout: c.timeout}, nil
+}
+
+// An objectBody is the body of an object, each read of which has a time limit.
+type objectBody struct {
+	io.ReadCloser
+	ctx     context.Context //nolint:containedctx // it is that of the call whose answer this is
+	cancel  context.CancelCauseFunc
+	limit   *time.Timer
+	timeout time.Duration
+}
+
+// Read implements io.Reader.
+func (b *objectBody) Read(p []byte) (n int, err error) {
+	b.limit.Reset(b.timeout)
+	n, err = b.ReadCloser.Read(p)
+	b.limit.Stop()
+	if cause := context.Cause(b.ctx); err != nil && cause != nil {
+		err = fmt.Errorf("get object: %w", cause)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *objectBody) Close() error {
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
 // A kinesisStream is a redrive.Stream.
 type kinesisStream struct {
 	client  recordPutter
@@ -179,7 +252,8 @@ type kinesisStream struct {
 var _ redrive.Stream = (*kinesisStream)(nil)
 
 // Put implements redrive.Stream. Kinesis takes or refuses each record by
-// itself; a refusal is of its throughput, or internal.
+// itself; a refusal is of its throughput, or internal. A record that is no valid
+// one, such as one that is too large, makes it refuse the whole call.
 func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refused []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
@@ -188,6 +262,9 @@ func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refus
 		in.Records = append(in.Records, kinesistypes.PutRecordsRequestEntry{Data: entries[i].Data, PartitionKey: &entries[i].PartitionKey})
 	}
 	out, err := k.client.PutRecords(ctx, in)
+	if isRejection(err) {
+		return nil, fmt.Errorf("put records: %w: %w", redrive.ErrRejected, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("put records: %w", err)
 	}
@@ -200,4 +277,11 @@ func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refus
 		}
 	}
 	return refused, nil
+}
+
+// isRejection reports whether Kinesis finds fault with what was sent.
+func isRejection(err error) bool {
+	_, argument := errors.AsType[*kinesistypes.InvalidArgumentException](err)
+	_, validation := errors.AsType[*kinesistypes.ValidationException](err)
+	return argument || validation
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -44,6 +45,7 @@ type fakeKinesis struct {
 	stream  string
 	answer  func(call, index int) (code string) // "" takes the record
 	status  func(call int) int
+	rejects string // data that makes a call invalid
 }
 
 func (k *fakeKinesis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -70,6 +72,12 @@ func (k *fakeKinesis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"__type":"SerializationException"}`, http.StatusBadRequest)
 		return
 	}
+	for _, record := range in.Records {
+		if k.rejects != "" && strings.Contains(string(record.Data), k.rejects) {
+			http.Error(w, `{"__type":"ValidationException","message":"too large"}`, http.StatusBadRequest)
+			return
+		}
+	}
 	k.stream = in.StreamName
 	type answer struct{ ErrorCode, SequenceNumber, ShardId string } //nolint:revive // the name that the API has
 	var out struct {
@@ -94,11 +102,22 @@ func (k *fakeKinesis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // cloud starts a Kinesis and an S3 of their own and points the SDK at them.
 func cloud(t *testing.T) *fakeKinesis {
 	t.Helper()
+	k, _ := cloudWith(t, nil)
+	return k
+}
+
+// cloudWith is cloud with something before the S3, and a way to put objects.
+func cloudWith(t *testing.T, before func(http.Handler) http.Handler) (*fakeKinesis, func(key, content string)) {
+	t.Helper()
 	k := &fakeKinesis{records: make(map[string]int), keys: make(map[string]string), answer: func(int, int) string { return "" }}
 	stream := httptest.NewServer(k)
 	t.Cleanup(stream.Close)
 	store := s3mem.New()
-	objects := httptest.NewServer(gofakes3.New(store).Server())
+	handler := gofakes3.New(store).Server()
+	if before != nil {
+		handler = before(handler)
+	}
+	objects := httptest.NewServer(handler)
 	t.Cleanup(objects.Close)
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1",
@@ -127,7 +146,7 @@ func cloud(t *testing.T) *fakeKinesis {
 	if err := os.WriteFile("pipeline.yaml", []byte(redrivePipeline), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return k, put
 }
 
 func runCommand(t *testing.T, args ...string) (status int, stdout, stderr string) {
@@ -212,6 +231,86 @@ func TestRedriveIsCutOff(t *testing.T) {
 		if times != 1 {
 			t.Errorf("taken %d times: %s", times, record)
 		}
+	}
+}
+
+// One record that Kinesis never takes costs itself only, in every run.
+func TestRedriveGoesOnAfterRejected(t *testing.T) {
+	k := cloud(t)
+	k.rejects = `"id":1}`
+	for run, want := range []string{"2 sent to changes, 0 had been sent before", "0 sent to changes, 2 had been sent before"} {
+		status, stdout, stderr := runCommand(t, sendArgs...)
+		if status != exitDifferent || !strings.Contains(stdout, want) || len(k.records) != 2 ||
+			!strings.Contains(stdout, "1 rejected by changes") || !strings.Contains(stdout, "such as: s3://lake-errors/processing-failed/2026/01/01/x line 1\n") {
+			t.Errorf("run %d: status %d\n%s%s", run, status, stdout, stderr)
+		}
+	}
+	status, stdout, _ := runCommand(t, append([]string{"--json"}, sendArgs...)...)
+	if status != exitDifferent || !strings.Contains(stdout, `"rejected": 1`) || !strings.Contains(stdout, `"left": 2`) { // the mirror's row too
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// An object that was cut off costs its end only: the plan has the rest, and
+// the status says that it is not whole.
+func TestRedriveOfCutOffObject(t *testing.T) {
+	k, put := cloudWith(t, nil)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for i := range 4000 {
+		object, _ := failedRecord("log", 100+i)
+		if _, err := z.Write([]byte(object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(packed.Bytes())
+	for i := len(damaged) / 2; i < len(damaged)/2+64; i++ {
+		damaged[i] ^= 0x5a
+	}
+	for name, content := range map[string][]byte{"cut off": packed.Bytes()[:packed.Len()/2], "damaged": damaged} {
+		put("processing-failed/2026/01/01/y.gz", string(content))
+		status, stdout, stderr := runCommand(t, sendArgs...)
+		if status != exitTrouble || len(k.records) != 0 || !strings.Contains(stdout, " send: the transform takes these changelog records now; nothing was sent") ||
+			!strings.Contains(stdout, "1 reconcile: ") || strings.Contains(stdout, "\n3 send") || !strings.Contains(stderr, "y.gz: read records: ") || !strings.Contains(stderr, "nothing was sent") {
+			t.Errorf("%s: status %d, %d records\n%s%s", name, status, len(k.records), stdout, stderr)
+		}
+		status, stdout, _ = runCommand(t, append([]string{"--json"}, sendArgs...)...)
+		if status != exitTrouble || !strings.Contains(stdout, `"complete": false`) {
+			t.Errorf("%s: status %d\n%s", name, status, stdout)
+		}
+	}
+}
+
+// --timeout ends a call for an object that is not answered, and a wait for
+// more of one.
+func TestRedriveTimeout(t *testing.T) {
+	for name, answered := range map[string]bool{"no answer": false, "half an answer": true} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan struct{})
+			_, _ = cloudWith(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !strings.HasSuffix(r.URL.Path, "2026/02/x") {
+						next.ServeHTTP(w, r)
+						return
+					}
+					if answered {
+						w.Header().Set("Content-Length", "1000")
+						_, _ = w.Write([]byte("{"))
+						_ = http.NewResponseController(w).Flush()
+					}
+					<-r.Context().Done()
+					close(ended)
+				})
+			})
+			status, stdout, stderr := runCommand(t, "redrive", "--pipeline", "pipeline.yaml", "--timeout", "100ms", "s3://lake-errors/processing-failed/2026")
+			if status != exitTrouble || !strings.Contains(stdout, "send: ") || !strings.Contains(stderr, "nothing came for 100ms (--timeout)") {
+				t.Errorf("status %d\n%s%s", status, stdout, stderr)
+			}
+			<-ended
+		})
 	}
 }
 

@@ -34,6 +34,11 @@ func (p *redrivePlan) printText(w io.Writer, cmd *redriveCmd, groups []redriveGr
 			fmt.Fprintf(&b, "%s %s: %s\n", thousands(n), action, p.meaning(action, cmd))
 		}
 	}
+	if p.rejected > 0 {
+		fmt.Fprintf(&b, "%s rejected by %s, which takes no record of its size (with its partition key) or form: raise the stream's record limit (up to 10 MiB) "+
+			"and remove the lines that begin with \"rejected\" from %s, or load the rows again at the source; such as: %s\n",
+			thousands(p.rejected), cmd.Stream, cmd.Progress, strings.Join(p.rejects, ", "))
+	}
 	if len(groups) == 0 {
 		b.WriteString("no error objects\n")
 	}
@@ -55,7 +60,7 @@ func (p *redrivePlan) meaning(a redrive.Action, cmd *redriveCmd) string {
 		switch {
 		case !cmd.Send:
 			return "the transform takes these changelog records now; nothing was sent: --send --stream NAME does it"
-		case p.skipped > 0:
+		case p.skipped > 0 || p.rejected > 0:
 			return fmt.Sprintf("%s sent to %s, %s had been sent before", thousands(p.sent), cmd.Stream, thousands(p.skipped))
 		}
 		return "sent to " + cmd.Stream

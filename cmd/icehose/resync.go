@@ -16,6 +16,7 @@ import (
 	"icehose/catalog/mysql"
 	"icehose/catalog/postgres"
 	"icehose/cdc"
+	"icehose/sink/sweep"
 )
 
 // resyncCmd loads a table anew while its changes go on.
@@ -48,11 +49,13 @@ Example:
 
 // resyncResult is what the commands print.
 type resyncResult struct {
-	Table string   `json:"table"`
-	Floor string   `json:"floor"`
-	Since string   `json:"since"`
-	SQL   string   `json:"sql,omitempty"`
-	Steps []string `json:"steps"`
+	Table string `json:"table"`
+	Floor string `json:"floor"`
+	Since string `json:"since"`
+	SQL   string `json:"sql,omitempty"`
+	// Swept is what became of the ghosts in a lake of our own.
+	Swept *sweep.Result `json:"swept,omitempty"`
+	Steps []string      `json:"steps"`
 }
 
 // Run implements the command.
@@ -78,7 +81,7 @@ func (cmd *resyncStartCmd) Run(ctx context.Context, env *environment, global *cl
 		"if table mappings or settings change as well: aws dms stop-replication-task; wait until it is stopped; aws dms modify-replication-task (a running task cannot be modified); aws dms start-replication-task --start-replication-task-type resume-processing; wait until it is running",
 		fmt.Sprintf("aws dms reload-tables --replication-task-arn ARN --tables-to-reload SchemaName=%s,TableName=%s --reload-option data-reload (the task must be running)", shellWord(schema), shellWord(name)),
 		"aws dms describe-table-statistics --replication-task-arn ARN until the table's state is \"Table completed\", then until the stream's last load record is in the lake",
-		"icehose resync finish " + shellWord(t.Source) + " --pipeline " + shellWord(cmd.Pipeline),
+		"icehose resync finish " + shellWord(t.Source) + " --pipeline " + shellWord(cmd.Pipeline) + ", with --lake or --catalog where icehose sink writes the lake",
 	}}
 	if p.Source.Position.Source == cdc.SourcePostgres {
 		result.Steps = append(result.Steps, "never restart the task in place of resuming it: that makes a new replication slot, and changes between the two are lost")
@@ -159,6 +162,9 @@ func (r *resyncResult) print(w io.Writer, asJSON bool) error {
 	fmt.Fprintf(&b, "table %s, floor %s, since %s\n", r.Table, r.Floor, r.Since)
 	if r.SQL != "" {
 		fmt.Fprintf(&b, "\n%s\n\n", r.SQL)
+	}
+	if r.Swept != nil {
+		fmt.Fprintf(&b, "rows %d, of the load %d, ghosts %d\n", r.Swept.Rows, r.Swept.Loaded, r.Swept.Ghosts)
 	}
 	for i, s := range r.Steps {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, s)

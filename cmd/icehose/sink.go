@@ -19,30 +19,38 @@ import (
 
 // sinkCmd carries a recorded stream into a lake.
 type sinkCmd struct {
-	Files      []string      `arg:"" name:"file" help:"Recorded Kinesis records (icehose capture), plain, .gz or .zst; folders, patterns, or - for standard input."`
-	Pipeline   string        `required:"" help:"The pipeline file." placeholder:"FILE"`
-	Lake       string        `required:"" help:"Directory of the lake; made when it is not there, continued when it is." placeholder:"DIR"`
-	Follow     bool          `help:"Go on with what files grow by and with new files, until interrupted."`
-	Poll       time.Duration `default:"1s" help:"How often --follow looks."`
-	FlushRows  int           `default:"50000" help:"Rows that a table collects before it commits."`
-	FlushBytes byteSize      `default:"64MiB" help:"Memory that rows of all tables take before the largest commits."`
-	FlushEvery time.Duration `default:"10s" help:"Time after which every table with new rows commits."`
-	Batch      int           `default:"500" help:"Records of a shard that are transformed together."`
-	Horizon    time.Duration `default:"168h" help:"How long, in commit time of the source, deleted keys are remembered."`
-	Rejects    string        `help:"Append each record that failed to this file, whole, with all its values: in base64, one JSON object a line." placeholder:"FILE"`
-	Redrive    bool          `help:"The files are those of --rejects: deliver their records again. A file is known by its name, and may grow."`
-	Continue   bool          `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed."`
+	Files    []string `arg:"" name:"file" help:"Recorded Kinesis records (icehose capture), plain, .gz or .zst; folders, patterns, or - for standard input."`
+	Pipeline string   `required:"" help:"The pipeline file." placeholder:"FILE"`
+	lakeFlags
+	Follow        bool          `help:"Go on with what files grow by and with new files, until interrupted."`
+	Poll          time.Duration `default:"1s" help:"How often --follow looks."`
+	FlushRows     int           `default:"50000" help:"Rows that a table collects before it commits."`
+	FlushBytes    byteSize      `default:"64MiB" help:"Memory that rows of all tables take before the largest commits."`
+	FlushEvery    time.Duration `default:"10s" help:"Time after which every table with new rows commits."`
+	Batch         int           `default:"500" help:"Records of a shard that are transformed together."`
+	Horizon       time.Duration `default:"168h" help:"How long, in commit time of the source, deleted keys are remembered."`
+	Rejects       string        `help:"Append each record that failed to this file, whole, with all its values: in base64, one JSON object a line." placeholder:"FILE"`
+	Redrive       bool          `help:"The files are those of --rejects: deliver their records again. A file is known by its name, and may grow."`
+	Maintain      bool          `help:"Compact tables and expire snapshots while running: as icehose maintain does, between two commits."`
+	MaintainEvery int           `default:"32" help:"With --maintain: files that a table gains between two runs of it."`
+	Continue      bool          `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed."`
 }
 
 // Help implements kong.HelpProvider.
 func (*sinkCmd) Help() string {
-	return `Transforms the records as the Lambda does and writes the rows into Iceberg tables
-in a local directory, with its own catalog. Order, repetition and interruption do not
+	return `Transforms the records as the Lambda does and writes the rows into Iceberg tables:
+in a local directory with its own catalog (--lake; made when it is not there), or
+below --warehouse in the catalog that --catalog names. Order, repetition and interruption do not
 matter: what a table holds already is skipped, an older change never replaces a
 newer one. So after a crash run the same command again; give all files from the start
 of the stream, in order, or those behind it with --continue.
 
 An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds.
+
+What the pipeline file gained (columns, wider types, partitions) a table gets in the
+commit of its first rows. A table that cannot get it safely is refused: without
+--rejects the command ends, with it the table's records fail schema_refused and
+the other tables go on.
 
 A record that fails is logged without values, and with --rejects kept with all of
 them: the file is readable for its owner only. It can be looked at with icehose transform
@@ -55,7 +63,9 @@ not be done.
 Examples:
   icehose sink --pipeline pipeline.yaml --lake lake changes.ndjson.zst
   icehose sink --pipeline pipeline.yaml --lake lake --follow --rejects rejects.ndjson changes/
-  icehose sink --pipeline pipeline.yaml --lake lake --redrive rejects.ndjson`
+  icehose sink --pipeline pipeline.yaml --lake lake --redrive rejects.ndjson
+  icehose sink --pipeline pipeline.yaml --catalog glue --warehouse s3://my-lake/wh --prop glue.region=eu-central-1 changes/
+  icehose sink --pipeline pipeline.yaml --catalog sqlite:catalog.db --warehouse s3://lake/wh --prop s3.endpoint=http://localhost:9000 changes/`
 }
 
 // stopWithin is how long an interrupted run may take to commit. The rest of
@@ -89,7 +99,7 @@ func (cmd *sinkCmd) Run(ctx context.Context, env *environment, global *cli) erro
 	} else {
 		err = result.writeText(env.stdout)
 	}
-	if err == nil && result.Failed > 0 {
+	if err == nil && result.Failed+int64(len(r.refused)) > 0 {
 		err = exitError(exitDifferent)
 	}
 	return err
@@ -131,13 +141,17 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 	work, abort := context.WithCancelCause(late)
 	defer abort(nil)
 	r.abort = abort
-	store, err := iceberg.Open(ctx, r.cmd.Lake, iceberg.Options{Log: r.env.log})
+	store, err := r.cmd.store(ctx, iceberg.Options{Log: r.env.log})
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 		r.sink, err = sink.Open(ctx, r.pipeline, store, sink.Options{
-			FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now,
-			Reject: func(o sink.Offset, reason *sink.RejectError) { r.rejected(work, o, reason) },
+			FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now, Background: true,
+			Refused: r.onRefused(),
+			Reject:  func(o sink.Offset, reason *sink.RejectError) { r.rejected(work, o, reason) },
 		})
+	}
+	if err == nil {
+		err = r.startMaintaining(store)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/sink"
 )
 
@@ -28,6 +30,12 @@ type sinkTable struct {
 	Failed     int64        `json:"failed"`
 	Commits    int64        `json:"commits"`
 	Seconds    float64      `json:"seconds"`
+	// CommitSeconds is the part of Seconds that went into commits.
+	CommitSeconds float64 `json:"commit_seconds"`
+	DataFiles     *int64  `json:"data_files"` // after the last commit of the run; null without one
+	DeleteFiles   *int64  `json:"delete_files"`
+	Position      string  `json:"position,omitempty"` // greatest of the changes committed
+	Refused       string  `json:"refused,omitempty"`  // why the table takes no rows
 }
 
 // A sinkResult is what the command prints.
@@ -63,16 +71,24 @@ func (r *sinkRun) result(interrupted bool, took time.Duration) *sinkResult {
 		if stats != nil {
 			s := &stats[i]
 			line.Applied, line.Skipped, line.Commits, line.Seconds = s.Applied, s.Skipped, s.Commits, s.Busy.Seconds()
+			line.CommitSeconds, line.Position, line.Refused = s.Committing.Seconds(), string(s.Position), r.refused[line.Target]
+			line.DataFiles, line.DeleteFiles = known(s.DataFiles), known(s.DeleteFiles)
 			line.Superseded += s.Superseded + s.Collapsed
 			line.Failed += s.Rejected
-			if s.Rows >= 0 {
-				line.Rows = &s.Rows
-			}
+			line.Rows = known(s.Rows)
 		}
 		out.Tables = append(out.Tables, line)
 	}
 	out.NoTable.Dropped, out.NoTable.Failed = r.noTable.dropped, r.noTable.failed
 	return out
+}
+
+// known returns nil for a number that is -1.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
 }
 
 func (r *sinkResult) writeJSON(w io.Writer) error {
@@ -110,6 +126,11 @@ func (r *sinkResult) writeText(w io.Writer) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	b.WriteByte('\n')
+	for _, t := range r.Tables {
+		if t.Refused != "" {
+			fmt.Fprintf(&b, "%s takes no rows: %s\n", t.Target, t.Refused)
+		}
+	}
 	if n := r.NoTable; n.Dropped+n.Failed > 0 {
 		fmt.Fprintf(&b, "records of no table: %s dropped, %s failed\n", thousands(n.Dropped), thousands(n.Failed))
 	}
@@ -137,18 +158,28 @@ func (r *sinkResult) writeText(w io.Writer) error {
 // A sinkStatus is how far a run is.
 type sinkStatus struct {
 	records, applied, superseded, commits, failed int64
+	files                                         int64         // of tables that have had a commit in this run
+	commitTime                                    time.Duration // of all commits together
 	lag                                           time.Duration // age of the newest change delivered; -1 when there is none
+	position                                      cdc.Position  // greatest of the changes committed
 }
 
 func (r *sinkRun) status() sinkStatus {
 	s := sinkStatus{records: r.records.Load(), failed: r.failed.Load(), lag: -1}
+	var newest time.Time
 	for _, t := range r.sink.Stats() {
 		s.applied += t.Applied
 		s.superseded += t.Superseded + t.Collapsed
 		s.commits += t.Commits
+		s.commitTime += t.Committing
+		s.files += max(0, t.DataFiles) + max(0, t.DeleteFiles)
+		s.position = max(s.position, t.Position)
+		if t.Newest.After(newest) {
+			newest = t.Newest
+		}
 	}
-	if newest := r.newest.Load(); newest != 0 {
-		s.lag = time.Since(time.UnixMicro(newest))
+	if !newest.IsZero() {
+		s.lag = time.Since(newest)
 	}
 	return s
 }
@@ -163,11 +194,22 @@ func (s *sinkStatus) lagText() string {
 	return s.lag.Round(time.Second).String()
 }
 
+// positionText is the part of the position that people know: its body, without
+// the zeros before it.
+func (s *sinkStatus) positionText() string {
+	parts := strings.Split(string(s.position), ".")
+	if len(parts) < 2 {
+		return "-"
+	}
+	return cmp.Or(strings.TrimLeft(parts[1], "0"), "0")
+}
+
 // logStatus logs how far the run is.
 func (r *sinkRun) logStatus(ctx context.Context) {
 	s := r.status()
 	r.env.log.InfoContext(ctx, "sink status", slog.Int64("records", s.records), slog.Int64("applied", s.applied),
-		slog.Int64("superseded", s.superseded), slog.Int64("commits", s.commits), slog.Int64("failed", s.failed), slog.String("lag", s.lagText()))
+		slog.Int64("superseded", s.superseded), slog.Int64("commits", s.commits), slog.Int64("failed", s.failed), slog.String("lag", s.lagText()), slog.Float64("lag_seconds", max(0, s.lag.Seconds())),
+		slog.String("position", string(s.position)), slog.Float64("commit_seconds", s.commitTime.Seconds()), slog.Int64("files", s.files))
 }
 
 // A statusLine is a line on a terminal that is written anew again and again.
@@ -192,8 +234,9 @@ func (r *sinkRun) showStatus() *statusLine {
 			case <-tick.C:
 				s := r.status()
 				// The cursor goes back to the start: a log line takes the place of the status.
-				_, _ = fmt.Fprintf(r.env.stderr, "\x1b[Klag %s  %s records  %s rows  %s superseded  %s commits  %s failed\r", s.lagText(),
-					thousands(s.records), thousands(s.applied), thousands(s.superseded), thousands(s.commits), thousands(s.failed))
+				_, _ = fmt.Fprintf(r.env.stderr, "\x1b[Klag %s  %s records  %s rows  %s superseded  %s failed  %s commits in %.1fs  %s files  at %s\r", s.lagText(),
+					thousands(s.records), thousands(s.applied), thousands(s.superseded), thousands(s.failed), thousands(s.commits), s.commitTime.Seconds(),
+					thousands(s.files), s.positionText())
 			}
 		}
 	}()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 
 	"icehose/catalog"
 	"icehose/sink"
+	"icehose/sink/iceberg"
 	sinksource "icehose/sink/source"
 	"icehose/transform"
 )
@@ -22,6 +22,7 @@ type sinkRun struct {
 	pipeline    *catalog.Pipeline
 	transformer *transform.Transformer
 	sink        *sink.Sink
+	maintainer  *iceberg.Maintainer // nil without --maintain
 	rejects     *rejects
 	abort       context.CancelCauseFunc // ends everything, commits in flight too
 	pending     map[string]*shardBatch  // by shard
@@ -33,8 +34,9 @@ type sinkRun struct {
 	damaged     int64             // lines that hold no record
 	flushes     int
 
+	refused map[string]string // target table -> why it takes no rows
+
 	records, failed atomic.Int64
-	newest          atomic.Int64 // commit time of the newest change delivered, Unix microseconds
 }
 
 // A shardBatch is what was read of a shard and not delivered yet.
@@ -80,6 +82,7 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 	if err := r.sink.Close(work); err != nil {
 		return err
 	}
+	r.maintain(ctx)
 	select {
 	case err := <-ended:
 		return err // what came before it is committed
@@ -98,6 +101,7 @@ func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Reco
 			if err := r.flush(work); err != nil {
 				return err
 			}
+			r.maintain(ctx)
 		case record, ok := <-records:
 			if !ok {
 				return nil
@@ -197,7 +201,6 @@ func (r *sinkRun) settle(ctx context.Context, record *sinksource.Record, result 
 	}
 	switch {
 	case result.Outcome == transform.Ok:
-		r.noteTime(result.Row.Data)
 		return &sink.Row{
 			Database: result.Row.Table.Database(), Table: result.Row.Table.Name(), Operation: result.Row.Operation, Data: result.Row.Data,
 		}, nil
@@ -237,16 +240,15 @@ func (r *sinkRun) rejected(ctx context.Context, o sink.Offset, reason *sink.Reje
 	}
 }
 
-// noteTime notes the commit time of a row. A text of the row cannot hold the
-// pattern, since JSON escapes quotation marks.
-func (r *sinkRun) noteTime(row []byte) {
-	pattern := []byte(`"` + catalog.ColumnCommittedAt + `":"`)
-	at := bytes.LastIndex(row, pattern)
-	if at < 0 {
-		return
+// onRefused lets a run go on without the tables that take no rows, as long as
+// their records are kept.
+func (r *sinkRun) onRefused() func(*catalog.Table, error) {
+	if r.cmd.Rejects == "" {
+		return nil
 	}
-	text, _, _ := bytes.Cut(row[at+len(pattern):], []byte(`"`))
-	if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil && t.UnixMicro() > r.newest.Load() {
-		r.newest.Store(t.UnixMicro())
+	r.refused = make(map[string]string)
+	return func(t *catalog.Table, err error) {
+		r.refused[t.Database()+"."+t.Name()] = err.Error()
+		r.env.log.Error("table refused", slog.String("table", t.Database()+"."+t.Name()), slog.String("error", err.Error()))
 	}
 }

@@ -35,13 +35,23 @@ type transformCmd struct {
 // deliveryFlags say what the delivery stream does that is not in the pipeline
 // file: the settings of its Lambda.
 type deliveryFlags struct {
+	Only     catalog.Mode `default:"" enum:",mirror,changelog" help:"Deliver only the tables that the pipeline file has in this mode, as ICEHOSE_ONLY does." placeholder:"MODE"`
 	Mode     catalog.Mode `default:"" enum:",mirror,changelog" help:"Deliver every table as mirror or changelog, as a delivery stream with ICEHOSE_MODE does." placeholder:"MODE"`
 	Database string       `help:"Deliver every table to this database, as ICEHOSE_DATABASE does." placeholder:"NAME"`
 	Suffix   string       `help:"Append this to the name of every table, as ICEHOSE_SUFFIX does." placeholder:"TEXT"`
 }
 
 func (d *deliveryFlags) options() transform.Options {
-	return transform.Options{Mode: d.Mode, Database: d.Database, Suffix: d.Suffix}
+	return transform.Options{Only: d.Only, Mode: d.Mode, Database: d.Database, Suffix: d.Suffix}
+}
+
+// load reads the pipeline file as the delivery stream delivers it.
+func (d *deliveryFlags) load(file string) (*catalog.Pipeline, error) {
+	p, err := catalog.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return p.For(catalog.Delivery{Only: d.Only, Mode: d.Mode, Database: d.Database, Suffix: d.Suffix})
 }
 
 // Help implements kong.HelpProvider.
@@ -134,9 +144,12 @@ func inputsOf(files []string) []string {
 	return files
 }
 
-// endsEarly reports whether a compressed file was cut off: what was read of it
-// is good.
-func endsEarly(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+// endsEarly reports whether a file could not be read to its end, because it was
+// cut off or is damaged: what was read of it is good.
+func endsEarly(err error) bool {
+	_, ok := errors.AsType[*capture.ReadError](err)
+	return ok
+}
 
 // readCapture hands every record of one file to each. Errors name the file.
 func readCapture(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Record) error) error {

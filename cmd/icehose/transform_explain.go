@@ -231,7 +231,7 @@ func describeRoute(e *transform.Explanation) string {
 	case transform.RuleInternal:
 		return "dropped: awsdms_* tables are the replication task's own"
 	case transform.RuleExclude:
-		return "dropped: the pipeline file excludes the table"
+		return "dropped: the pipeline file excludes the table, or --only leaves it to another stream"
 	case transform.RuleControl:
 		return "dropped: control records are no rows"
 	case transform.RuleUnknown:

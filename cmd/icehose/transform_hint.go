@@ -34,7 +34,9 @@ func hint(r transform.Reason) string {
 	case transform.AmbiguousColumn:
 		return "two fields of the record differ in case only: say which is the column's with source:"
 	case transform.UnsupportedForm:
-		return "a JSON object or array stands where the column wants a scalar: map it to text at the endpoint (MapJsonbAsClob) or leave the column out"
+		return "the column takes no value of this JSON form: objects and arrays are taken as text by type: string only, " +
+			"and numbers are not taken by fixed and binary, which want text of hexadecimal digits: change type:, " +
+			"map the column to text at the endpoint (MapJsonbAsClob) or leave it out"
 	case transform.InvalidValue:
 		return "the value is not a text of the column's type: check type: against the source's column"
 	case transform.OutOfRange:

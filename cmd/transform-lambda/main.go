@@ -14,6 +14,8 @@
 //	ICEHOSE_PIPELINE           the pipeline file: a path, beside the program unless
 //	                           absolute (default pipeline.yaml), or s3://bucket/key
 //	ICEHOSE_PIPELINE_REFRESH   how often the object's ETag is looked at, at most; 5m
+//	ICEHOSE_ONLY               mirror or changelog: deliver only tables that the file
+//	                           has in this mode, drop the others as excluded
 //	ICEHOSE_MODE               mirror or changelog, for all tables of this stream
 //	ICEHOSE_DATABASE           another database for all tables of this stream
 //	ICEHOSE_SUFFIX             appended to the name of each table of this stream

@@ -32,6 +32,7 @@ const (
 	defaultNamespace  = "icehose"
 	variablePipeline  = variablePrefix + "PIPELINE"
 	variableRefresh   = variablePrefix + "PIPELINE_REFRESH"
+	variableOnly      = variablePrefix + "ONLY"
 	variableMode      = variablePrefix + "MODE"
 	variableDatabase  = variablePrefix + "DATABASE"
 	variableSuffix    = variablePrefix + "SUFFIX"
@@ -51,6 +52,8 @@ func parseSettings(environ []string, program string) (settings, error) {
 			location = value
 		case variableRefresh:
 			s.refresh, err = parseRefresh(value)
+		case variableOnly:
+			s.options.Only, err = parseMode(value)
 		case variableMode:
 			s.options.Mode, err = parseMode(value)
 		case variableDatabase:

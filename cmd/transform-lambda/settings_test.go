@@ -33,12 +33,12 @@ func TestParseSettings(t *testing.T) {
 		{
 			name: "everything",
 			environ: []string{
-				"ICEHOSE_PIPELINE=s3://bucket/a/b.yaml", "ICEHOSE_PIPELINE_REFRESH=90s", "ICEHOSE_MODE=changelog", "ICEHOSE_DATABASE=log",
+				"ICEHOSE_PIPELINE=s3://bucket/a/b.yaml", "ICEHOSE_PIPELINE_REFRESH=90s", "ICEHOSE_ONLY=mirror", "ICEHOSE_MODE=changelog", "ICEHOSE_DATABASE=log",
 				"ICEHOSE_SUFFIX=_log", "ICEHOSE_LOG_LEVEL=warn", "ICEHOSE_METRICS_NAMESPACE=shop", "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=key",
 				"AWS_SECRET_ACCESS_KEY=secret=", "AWS_SESSION_TOKEN=token", "AWS_ENDPOINT_URL_S3=http://localhost:1",
 			},
 			want: settings{
-				bucket: "bucket", key: "a/b.yaml", refresh: 90 * time.Second, options: transform.Options{Mode: catalog.Changelog, Database: "log", Suffix: "_log"},
+				bucket: "bucket", key: "a/b.yaml", refresh: 90 * time.Second, options: transform.Options{Only: catalog.Mirror, Mode: catalog.Changelog, Database: "log", Suffix: "_log"},
 				level: slog.LevelWarn, namespace: "shop", region: "eu-west-1", accessKey: "key", secret: "secret=", token: "token",
 				endpoint: "http://localhost:1",
 			},

@@ -3,7 +3,13 @@ package canon
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math"
 	"math/bits"
+	"strconv"
+
+	"icehose/catalog"
 )
 
 // AppendField appends one field of a row: its length in decimal, a colon, the
@@ -17,7 +23,50 @@ func AppendField(dst, text []byte) []byte {
 // AppendNull appends a field that is NULL.
 func AppendNull(dst []byte) []byte { return append(dst, 'N', ':') }
 
+// AppendTyped appends the field of a value whose canonical text is given, as
+// rows are compared: AppendField, but a float or a double stands as its IEEE
+// 754 bits, big-endian, in hexadecimal, because no two engines agree on the
+// shortest decimal text. All NaN are one; the text has no minus zero.
+func AppendTyped(dst []byte, kind catalog.TypeKind, text []byte) ([]byte, error) {
+	if kind != catalog.Float && kind != catalog.Double {
+		return AppendField(dst, text), nil
+	}
+	bitSize := 64
+	if kind == catalog.Float {
+		bitSize = 32
+	}
+	f, err := strconv.ParseFloat(string(text), bitSize)
+	if err != nil {
+		return dst, errors.New("append field: not the canonical text of a float")
+	}
+	var raw [8]byte
+	if kind == catalog.Float {
+		bits := math.Float32bits(float32(f))
+		if math.IsNaN(f) {
+			bits = quietNaN32
+		}
+		binary.BigEndian.PutUint32(raw[:], bits)
+	} else {
+		bits := math.Float64bits(f)
+		if math.IsNaN(f) {
+			bits = quietNaN64
+		}
+		binary.BigEndian.PutUint64(raw[:], bits)
+	}
+	var text16 [16]byte
+	return AppendField(dst, hex.AppendEncode(text16[:0], raw[:bitSize/8])), nil
+}
+
+// The bits that stand for every NaN.
+const (
+	quietNaN32 = 0x7fc00000
+	quietNaN64 = 0x7ff8000000000000
+)
+
 func appendUint(dst []byte, n uint64) []byte {
+	if n < 10 {
+		return append(dst, byte('0'+n))
+	}
 	var buf [20]byte
 	i := len(buf)
 	for {

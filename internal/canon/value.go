@@ -27,6 +27,10 @@ func Prepare(c *catalog.Column) Column {
 // IsItself reports whether the canonical text of every valid text is that text.
 func (c *Column) IsItself() bool { return c.column.Type.Kind == catalog.String && !c.padded }
 
+// IsTrimmed reports whether the canonical text of every valid text is that
+// text without the blanks at its end.
+func (c *Column) IsTrimmed() bool { return c.column.Type.Kind == catalog.String && c.padded }
+
 // AppendValue is Append with the column's allowed losses applied: with
 // catalog.LossNull a value that the type cannot hold is null, and null says so.
 // An endpoint's damage (Damaged, BadUnicode) is never turned into null.
@@ -47,13 +51,18 @@ func AppendValue(dst []byte, c *catalog.Column, form Form, text []byte) (out []b
 	return ready.AppendValue(dst, form, text)
 }
 
-func appendCanonical(dst []byte, c *catalog.Column, form Form, text []byte) ([]byte, error) {
-	ready := Prepare(c)
-	out, p := ready.appendText(dst, form, text)
+// Append is the function Append for a column made ready.
+func (c *Column) Append(dst []byte, form Form, text []byte) ([]byte, error) {
+	out, p := c.appendText(dst, form, text)
 	if p != "" {
-		return dst, &ValueError{Column: c.Name, Type: c.Type, Problem: p}
+		return dst, &ValueError{Column: c.column.Name, Type: c.column.Type, Problem: p}
 	}
 	return out, nil
+}
+
+func appendCanonical(dst []byte, c *catalog.Column, form Form, text []byte) ([]byte, error) {
+	ready := Prepare(c)
+	return ready.Append(dst, form, text)
 }
 
 // appendText is the closed switch over the types. On a problem the returned

@@ -110,7 +110,7 @@ func (v *Verdict) summary() string {
 
 // test puts the fault in, runs the tests and takes it out again.
 func (c *moduleCopy) test(ctx context.Context, m *Mutant) (v Verdict, err error) {
-	if tests := m.Package + " " + m.Run; !c.passed[tests] {
+	if tests := strings.Join(append([]string{m.Package, m.Run}, m.Args...), " "); !c.passed[tests] {
 		v, err := c.run(ctx, m)
 		if err != nil || v.Fault != "" {
 			return v, err
@@ -140,7 +140,11 @@ var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
 
 // run runs the tests of a mutant. An error says that they could not be run.
 func (c *moduleCopy) run(ctx context.Context, m *Mutant) (v Verdict, err error) {
-	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout="+c.timeout.String(), "-run", m.Run, m.Package)
+	args := []string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=" + c.timeout.String(), "-run", m.Run, m.Package}
+	if len(m.Args) > 0 {
+		args = append(append(args, "-args"), m.Args...)
+	}
+	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = c.folder
 	out, err := command.CombinedOutput()
 	// What a property draws depends on chance: the next mutant must not begin

@@ -24,25 +24,33 @@ type Mutant struct {
 	File   string   `yaml:"file"` // below the module's root
 	Old    string   `yaml:"old"`  // stands in File exactly once
 	New    string   `yaml:"new"`
+	// Models says which bug of which other tool this is; empty for none.
+	Models string `yaml:"models"`
 	// Package holds the tests that have to fail; Run chooses among them as
-	// go test's -run does. Both are the file's when empty.
-	Package string `yaml:"package"`
-	Run     string `yaml:"run"`
+	// go test's -run does, and Args go to the test binary. They are the file's
+	// when empty.
+	Package string   `yaml:"package"`
+	Run     string   `yaml:"run"`
+	Args    []string `yaml:"args"`
 }
 
 // A subject is a file of the list.
 type subject struct {
 	Package string   `yaml:"package"`
 	Run     string   `yaml:"run"`
+	Args    []string `yaml:"args"`
 	Mutants []Mutant `yaml:"mutants"`
 }
 
-// folder is where the list is, below the module's root.
+// folder is where the list of the transform is, below the module's root.
 const folder = "internal/mutants/list"
 
-// Load reads the list of the module at root, and checks that each mutant
-// applies. All faults are in the error.
-func Load(root string) ([]Mutant, error) {
+// Load reads the list of the transform, see LoadFrom.
+func Load(root string) ([]Mutant, error) { return LoadFrom(root, folder) }
+
+// LoadFrom reads the list in a folder of the module at root, and checks that
+// each mutant applies. All faults are in the error.
+func LoadFrom(root, folder string) ([]Mutant, error) {
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("load list: %w", err)
@@ -62,6 +70,9 @@ func Load(root string) ([]Mutant, error) {
 		}
 		for _, m := range s.Mutants {
 			m.Package, m.Run = cmp.Or(m.Package, s.Package), cmp.Or(m.Run, s.Run)
+			if len(m.Args) == 0 {
+				m.Args = s.Args
+			}
 			list = append(list, m)
 		}
 	}
@@ -110,13 +121,19 @@ func (m *Mutant) matches(pattern *regexp.Regexp) bool {
 	return pattern.MatchString(m.Name) || slices.ContainsFunc(m.Breaks, pattern.MatchString)
 }
 
-// Table returns the document of a list whose mutants were all caught.
-func Table(list []Mutant, verdicts []Verdict) []byte {
+// Table returns the document of a list, kept in a folder and tested by a make
+// target, whose mutants were all caught.
+func Table(folder, target string, list []Mutant, verdicts []Verdict) []byte {
 	var b strings.Builder
 	b.WriteString("# Mutants\n\n" +
-		"Hand-made faults, each of which some test notices. Written by `make mutants`, which puts each into a copy of\n" +
+		"Hand-made faults, each of which some test notices. Written by `make " + target + "`, which puts each into a copy of\n" +
 		"the module, runs the tests named here, and fails if they pass. The faults are in `" + folder + "`.\n\n")
 	fmt.Fprintf(&b, "%d mutants, all caught.\n", len(list))
+	models := slices.ContainsFunc(list, func(m Mutant) bool { return m.Models != "" })
+	head := "\n## %s\n\n| with the fault | breaks | caught by |\n|---|---|---|\n%s"
+	if models {
+		head = "\n## %s\n\n| with the fault | breaks | as did | caught by |\n|---|---|---|---|\n%s"
+	}
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
 	var files []string
 	rows := make(map[string]string)
@@ -124,10 +141,17 @@ func Table(list []Mutant, verdicts []Verdict) []byte {
 		if rows[m.File] == "" {
 			files = append(files, m.File)
 		}
-		rows[m.File] += fmt.Sprintf("| %s | %s | %s |\n", cell.Replace(m.Name), cell.Replace(strings.Join(m.Breaks, "; ")), cell.Replace(verdicts[i].summary()))
+		cells := []string{m.Name, strings.Join(m.Breaks, "; ")}
+		if models {
+			cells = append(cells, m.Models)
+		}
+		for _, text := range append(cells, verdicts[i].summary()) {
+			rows[m.File] += "| " + cell.Replace(text) + " "
+		}
+		rows[m.File] += "|\n"
 	}
 	for _, file := range files {
-		fmt.Fprintf(&b, "\n## %s\n\n| with the fault | breaks | caught by |\n|---|---|---|\n%s", file, rows[file])
+		fmt.Fprintf(&b, head, file, rows[file])
 	}
 	return []byte(b.String())
 }

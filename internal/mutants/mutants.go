@@ -2,7 +2,7 @@
 // each mutant of list/*.yaml to a copy of the module, one at a time, and runs
 // the tests that have to fail.
 //
-//	mutants [-only REGEXP] [-jobs N] [-timeout D] [-write FILE]
+//	mutants [-list FOLDER] [-only REGEXP] [-jobs N] [-timeout D] [-write FILE]
 //
 // It runs in the module's root folder. Out goes one line for each mutant:
 // caught, with the tests that failed, or survived. The exit status is 0 when
@@ -24,7 +24,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -53,6 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	from := flags.String("list", folder, "take the mutants of `folder`")
 	only := flags.String("only", "", "apply the mutants whose name or rule matches `regexp`")
 	jobs := flags.Int("jobs", 2, "mutants tested at a time, each in its own copy of the module")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long the tests of one mutant may take")
@@ -67,7 +70,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("parse flags: %w", err)
 	}
-	all, err := Load(".")
+	all, err := LoadFrom(".", *from)
 	if err != nil {
 		return err
 	}
@@ -102,11 +105,14 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if *write == "" {
 		return nil
 	}
-	if err := os.WriteFile(*write, Table(list, verdicts), 0o644); err != nil { //nolint:gosec // a document
+	if err := os.WriteFile(*write, Table(*from, target(*write), list, verdicts), 0o644); err != nil { //nolint:gosec // a document
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
 }
+
+// target is the make target that writes a file.
+func target(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
 
 // testAll tests the list, several mutants at a time.
 func testAll(ctx context.Context, list []Mutant, jobs int, timeout time.Duration, stdout io.Writer) ([]Verdict, error) {

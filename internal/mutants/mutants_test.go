@@ -59,7 +59,7 @@ func TestLoadWithoutList(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	list := []mutants.Mutant{{Name: "a|b", Breaks: []string{"r", "s"}, File: "x.go"}, {Name: "c", Breaks: []string{"r"}, File: "x.go"}}
-	text := string(mutants.Table(list, []mutants.Verdict{{Tests: []string{"TestA", "TestB", "TestC"}}, {Endless: true}}))
+	text := string(mutants.Table("some/list", "mutants", list, []mutants.Verdict{{Tests: []string{"TestA", "TestB", "TestC"}}, {Endless: true}}))
 	for _, want := range []string{
 		"2 mutants, all caught.\n", "\n## x.go\n\n| with the fault |", "| a\\|b | r; s | TestA and 2 more |\n", "| c | r | tests that did not end |\n",
 	} {

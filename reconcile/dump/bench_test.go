@@ -49,7 +49,7 @@ tables:
 	b.ReportAllocs()
 	b.SetBytes(int64(text.Len()))
 	for b.Loop() {
-		if _, err := r.Digests(b.Context(), p.Tables[0], 512); err != nil {
+		if _, err := view(b, r, p.Tables[0]).Digests(b.Context(), all(512)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -107,38 +107,59 @@ func (r *Reader) find(t *catalog.Table) (path, format string, err error) {
 	return path, format, nil
 }
 
-// Bytes of a file per row of it, for the estimate of Pin.
+// Bytes of a file per row of it, for the estimate of Open.
 const (
 	plainRow      = 128
 	compressedRow = 16
 )
 
-// Pin implements reconcile.Reader. It estimates the rows from the file's size.
-func (r *Reader) Pin(_ context.Context, t *catalog.Table) (reconcile.Pinned, error) {
+// Open implements reconcile.Reader: every view shows the same rows. It
+// estimates their number from the file's size.
+func (r *Reader) Open(_ context.Context, t *catalog.Table, _ bool) (reconcile.View, error) {
 	path, format, err := r.find(t)
 	if err != nil {
-		return reconcile.Pinned{}, err
+		return nil, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return reconcile.Pinned{}, fmt.Errorf("read dump: %w", err)
+		return nil, fmt.Errorf("read dump: %w", err)
 	}
 	perRow := int64(compressedRow)
 	if strings.HasSuffix(path, format) {
 		perRow = plainRow
 	}
-	return reconcile.Pinned{Moment: "final", Rows: info.Size() / perRow}, nil
+	return &view{reader: r, table: t, rows: info.Size() / perRow}, nil
 }
 
-// Digests implements reconcile.Reader.
-func (r *Reader) Digests(ctx context.Context, t *catalog.Table, buckets int) ([]canon.Digest, error) {
-	return reconcile.DigestRows(r.scan(ctx, t), buckets)
+// State implements reconcile.Reader: a dump does not move.
+func (*Reader) State(context.Context, []*catalog.Table) (reconcile.State, error) {
+	return reconcile.State{Mark: final}, nil
 }
 
-// Rows implements reconcile.Reader.
-func (r *Reader) Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(int) bool) iter.Seq2[reconcile.Row, error] {
-	return reconcile.SelectRows(r.scan(ctx, t), buckets, wanted)
+const final = "final"
+
+// A view is the dump of one table.
+type view struct {
+	reader *Reader
+	table  *catalog.Table
+	rows   int64
 }
+
+// Pinned implements reconcile.View.
+func (v *view) Pinned() reconcile.Pinned { return reconcile.Pinned{Moment: final, Rows: v.rows} }
+
+// Digests implements reconcile.View.
+func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
+	return reconcile.DigestRows(v.table, v.reader.scan(ctx, v.table), part)
+}
+
+// Rows implements reconcile.View.
+func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	return reconcile.SelectRows(v.table, v.reader.scan(ctx, v.table), part)
+}
+
+// Close implements reconcile.View.
+func (*view) Close() error { return nil }
 
 // A value is one column of a row.
 type value struct {

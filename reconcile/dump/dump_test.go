@@ -178,11 +178,11 @@ func TestReaderRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.Digests(t.Context(), table, 4); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := view(t, r, table).Digests(t.Context(), all(4)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Digests: %v, want %q", err, tt.want)
 			}
 			var last error
-			for _, err := range r.Rows(t.Context(), table, 4, func(int) bool { return true }) {
+			for _, err := range view(t, r, table).Rows(t.Context(), all(4)) {
 				last = err
 			}
 			if last == nil || !strings.Contains(last.Error(), tt.want) {
@@ -201,7 +201,7 @@ func TestErrorsHaveNoValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Digests(t.Context(), table, 1); err == nil || strings.Contains(err.Error(), "hush") {
+	if _, err := view(t, r, table).Digests(t.Context(), all(1)); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("error with a value, or none: %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestFiles(t *testing.T) {
 			}
 			r, err := dump.Open(dir, tt.o)
 			if err == nil {
-				_, err = r.Pin(t.Context(), table)
+				_, err = r.Open(t.Context(), table, false)
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -251,7 +251,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Pin(t.Context(), &escape); err == nil || !strings.Contains(err.Error(), "does not fit a file") {
+	if _, err := r.Open(t.Context(), &escape, false); err == nil || !strings.Contains(err.Error(), "does not fit a file") {
 		t.Errorf("a name with a slash: %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestFormsOfOneRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := r.Digests(t.Context(), table, 1)
+			got, err := view(t, r, table).Digests(t.Context(), all(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,3 +290,21 @@ func TestFormsOfOneRow(t *testing.T) {
 		})
 	}
 }
+
+// view opens a table, until the test ends.
+func view(t testing.TB, r reconcile.Reader, table *catalog.Table) reconcile.View {
+	t.Helper()
+	v, err := r.Open(t.Context(), table, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+// all is every row, in so many buckets.
+func all(buckets int) reconcile.Part { return reconcile.Part{Buckets: buckets} }

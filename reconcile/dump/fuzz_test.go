@@ -49,7 +49,7 @@ func digestOf(t *testing.T, file string, text []byte) (canon.Digest, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digests, err := r.Digests(t.Context(), anyText(t), 1)
+	digests, err := view(t, r, anyText(t)).Digests(t.Context(), all(1))
 	if err != nil {
 		return canon.Digest{}, err
 	}

@@ -69,10 +69,7 @@ tables:
 			reader := lake.Open(store)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := reader.Pin(b.Context(), table); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := reader.Digests(b.Context(), table, 1024); err != nil {
+				if _, err := view(b, reader, table).Digests(b.Context(), all(1024)); err != nil {
 					b.Fatal(err)
 				}
 			}

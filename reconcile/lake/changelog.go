@@ -15,15 +15,16 @@ import (
 )
 
 // changelog yields the current rows of a changelog, as mirror does.
-func (r *Reader) changelog(ctx context.Context, t *catalog.Table) iter.Seq2[[][]byte, error] {
+func (v *view) changelog(ctx context.Context) iter.Seq2[[][]byte, error] {
 	return func(yield func([][]byte, error) bool) {
+		t := v.table
 		columns, data := t.LakeColumns()
 		key := make([]int, len(t.Key))
 		for i, name := range t.Key {
 			key[i] = slices.IndexFunc(columns[:data], func(c catalog.Column) bool { return c.Name == name })
 		}
 		folder := sink.NewFolder(key, data)
-		if err := r.fold(ctx, t, folder); err != nil {
+		if err := v.fold(ctx, folder); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -47,10 +48,10 @@ func (r *Reader) changelog(ctx context.Context, t *catalog.Table) iter.Seq2[[][]
 const checkEvery = 1024
 
 // fold adds every change to the folder, twice if that is what it takes.
-func (r *Reader) fold(ctx context.Context, t *catalog.Table, folder *sink.Folder) error {
+func (v *view) fold(ctx context.Context, folder *sink.Folder) error {
 	for range 2 {
-		c := newChange(t)
-		for texts, err := range r.texts(ctx, t, c.columns) {
+		c := newChange(v.table)
+		for texts, err := range v.texts(ctx, c.columns) {
 			if err != nil {
 				return err
 			}

@@ -13,14 +13,17 @@
 package lake
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/internal/canon"
 	"icehose/internal/canon/canonarrow"
 	"icehose/reconcile"
@@ -37,99 +40,228 @@ type Store interface {
 	Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error]
 }
 
-// A Reader reads the tables of a Store. The snapshot of a table is that of the
-// first call for it.
+// A Reader reads the tables of a Store.
 type Reader struct {
-	store Store
-	mu    sync.Mutex
-	pins  map[string]pin // by source name
+	store  Store
+	mu     sync.Mutex
+	newest map[string]known // by source name
 }
 
-// A pin is the snapshot at which a table is read.
-type pin struct {
+// known is the newest change of a table in a snapshot.
+type known struct {
 	snapshot int64
-	ok       bool // there is one
+	newest   time.Time
 }
 
 var _ reconcile.Reader = (*Reader)(nil)
 
 // Open returns a Reader of the tables of a store.
-func Open(store Store) *Reader { return &Reader{store: store, pins: map[string]pin{}} }
+func Open(store Store) *Reader { return &Reader{store: store, newest: map[string]known{}} }
 
-func (r *Reader) pin(ctx context.Context, t *catalog.Table) (pin, error) {
+// Open implements reconcile.Reader: the view is at the newest snapshot. It
+// reads the metadata columns to know how many rows there are, of a changelog
+// changes, and which is the newest.
+func (r *Reader) Open(ctx context.Context, t *catalog.Table, _ bool) (reconcile.View, error) {
+	v := &view{store: r.store, table: t}
+	var err error
+	if v.snapshot, v.ok, err = r.snapshot(ctx, t); err != nil {
+		return nil, err
+	}
+	v.pinned.Moment = "no snapshot"
+	if !v.ok {
+		return v, nil
+	}
+	v.pinned.Moment = fmt.Sprintf("snapshot %d", v.snapshot)
+	if err := v.count(ctx); err != nil {
+		return nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p, ok := r.pins[t.Source]; ok {
-		return p, nil
-	}
-	id, ok, err := r.store.Snapshot(ctx, t)
-	if err != nil {
-		return pin{}, fmt.Errorf("find snapshot of %s.%s: %w", t.Database(), t.Name(), err)
-	}
-	p := pin{snapshot: id, ok: ok}
-	r.pins[t.Source] = p
-	return p, nil
+	r.newest[t.Source] = known{snapshot: v.snapshot, newest: v.pinned.Newest.Committed}
+	return v, nil
 }
 
-// Pin implements reconcile.Reader. It counts the rows of the snapshot, of a
-// changelog the changes.
-func (r *Reader) Pin(ctx context.Context, t *catalog.Table) (reconcile.Pinned, error) {
-	p, err := r.pin(ctx, t)
-	if err != nil {
-		return reconcile.Pinned{}, err
+func (r *Reader) snapshot(ctx context.Context, t *catalog.Table) (id int64, ok bool, err error) {
+	if id, ok, err = r.store.Snapshot(ctx, t); err != nil {
+		return 0, false, fmt.Errorf("find snapshot of %s.%s: %w", t.Database(), t.Name(), err)
 	}
-	if !p.ok {
-		return reconcile.Pinned{Moment: "no snapshot"}, nil
-	}
-	pinned := reconcile.Pinned{Moment: fmt.Sprintf("snapshot %d", p.snapshot)}
-	for batch, err := range r.batches(ctx, t, []string{catalog.ColumnCommittedAt}) {
+	return id, ok, nil
+}
+
+// State implements reconcile.Reader. The mark is the snapshots of the tables.
+// A table that is not there has none.
+func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.State, error) {
+	var s reconcile.State
+	for _, t := range tables {
+		id, ok, err := r.store.Snapshot(ctx, t)
 		if err != nil {
-			return reconcile.Pinned{}, err
+			if ctx.Err() != nil {
+				return s, ctx.Err()
+			}
+			s.Mark += t.Source + " none;"
+			continue
 		}
-		pinned.Rows += batch.NumRows()
+		s.Mark += fmt.Sprintf("%s %d;", t.Source, id)
+		if !ok {
+			continue
+		}
+		newest, err := r.newestOf(ctx, t, id)
+		if err != nil {
+			return s, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
+		}
+		if newest.After(s.Time) {
+			s.Time = newest
+		}
 	}
-	return pinned, nil
+	return s, nil
 }
 
-// Digests implements reconcile.Reader.
-func (r *Reader) Digests(ctx context.Context, t *catalog.Table, buckets int) ([]canon.Digest, error) {
-	return reconcile.DigestRows(r.scan(ctx, t), buckets)
+// newestOf reads the newest commit time of a snapshot, once.
+func (r *Reader) newestOf(ctx context.Context, t *catalog.Table, snapshot int64) (time.Time, error) {
+	r.mu.Lock()
+	k, ok := r.newest[t.Source]
+	r.mu.Unlock()
+	if ok && k.snapshot == snapshot {
+		return k.newest, nil
+	}
+	k = known{snapshot: snapshot}
+	if n, ok := r.store.(Newester); ok {
+		var err error
+		if k.newest, err = n.NewestCommit(ctx, t, snapshot); err != nil {
+			return time.Time{}, err
+		}
+	} else {
+		v := &view{store: r.store, table: t, snapshot: snapshot, ok: true}
+		if err := v.count(ctx); err != nil {
+			return time.Time{}, err
+		}
+		k.newest = v.pinned.Newest.Committed
+	}
+	r.mu.Lock()
+	r.newest[t.Source] = k
+	r.mu.Unlock()
+	return k.newest, nil
 }
 
-// Rows implements reconcile.Reader.
-func (r *Reader) Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(int) bool) iter.Seq2[reconcile.Row, error] {
-	return reconcile.SelectRows(r.scan(ctx, t), buckets, wanted)
+// A Newester is a Store that knows the newest commit time of a snapshot's rows
+// without reading them. It may be that of a row which was replaced since.
+type Newester interface {
+	NewestCommit(ctx context.Context, t *catalog.Table, snapshotID int64) (time.Time, error)
+}
+
+// Oldest returns the oldest commit time among the current rows of a mirror:
+// the low watermark, if the table has a row for every shard of the stream and
+// somebody keeps updating all of them. The zero time when it has no rows.
+func (r *Reader) Oldest(ctx context.Context, t *catalog.Table) (oldest time.Time, err error) {
+	if t.Mode != catalog.Mirror {
+		return oldest, fmt.Errorf("read %s.%s: want a mirror: a changelog keeps old rows", t.Database(), t.Name())
+	}
+	v := &view{store: r.store, table: t}
+	if v.snapshot, v.ok, err = r.snapshot(ctx, t); err != nil {
+		return oldest, err
+	}
+	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}}}) {
+		if err != nil {
+			return oldest, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
+		}
+		if row[0] == nil {
+			return time.Time{}, nil // a row of unknown age
+		}
+		at, err := time.Parse(timeLayout, string(row[0]))
+		if err != nil {
+			return oldest, fmt.Errorf("read %s.%s: column %s: %w", t.Database(), t.Name(), catalog.ColumnCommittedAt, err)
+		}
+		if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest, nil
+}
+
+// timeLayout is that of a canonical timestamptz.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// A view is one table at one snapshot.
+type view struct {
+	store    Store
+	table    *catalog.Table
+	snapshot int64
+	ok       bool // there is one
+	pinned   reconcile.Pinned
+}
+
+// Pinned implements reconcile.View.
+func (v *view) Pinned() reconcile.Pinned { return v.pinned }
+
+// Close implements reconcile.View.
+func (*view) Close() error { return nil }
+
+// Digests implements reconcile.View.
+func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
+	return reconcile.DigestRows(v.table, v.scan(ctx), part)
+}
+
+// Rows implements reconcile.View.
+func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	return reconcile.SelectRows(v.table, v.scan(ctx), part)
+}
+
+// count counts the rows and finds the newest of them.
+func (v *view) count(ctx context.Context) error {
+	columns := []catalog.Column{
+		{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}},
+		{Name: catalog.ColumnPosition, Type: catalog.Type{Kind: catalog.String}},
+	}
+	var committed, position []byte
+	for row, err := range v.texts(ctx, columns) {
+		if err != nil {
+			return err
+		}
+		v.pinned.Rows++
+		if bytes.Compare(row[0], committed) > 0 {
+			committed = append(committed[:0], row[0]...)
+		}
+		if bytes.Compare(row[1], position) > 0 {
+			position = append(position[:0], row[1]...)
+		}
+	}
+	v.pinned.Newest.Position = cdc.Position(position)
+	if committed == nil {
+		return nil
+	}
+	var err error
+	if v.pinned.Newest.Committed, err = time.Parse(timeLayout, string(committed)); err != nil {
+		return fmt.Errorf("column %s: %w", catalog.ColumnCommittedAt, err)
+	}
+	return nil
 }
 
 // scan yields the current rows of t, encoded.
-func (r *Reader) scan(ctx context.Context, t *catalog.Table) iter.Seq2[*reconcile.Encoder, error] {
+func (v *view) scan(ctx context.Context) iter.Seq2[*reconcile.Encoder, error] {
 	return func(yield func(*reconcile.Encoder, error) bool) {
+		t := v.table
 		encoder, err := reconcile.NewEncoder(t)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		rows := r.mirror
+		rows := v.mirror
 		switch t.Mode {
 		case catalog.Mirror:
 		case catalog.Changelog:
-			rows = r.changelog
+			rows = v.changelog
 		default:
 			yield(nil, fmt.Errorf("read %s.%s: no write mode %q", t.Database(), t.Name(), t.Mode))
 			return
 		}
-		for row, err := range rows(ctx, t) {
+		for row, err := range rows(ctx) {
 			if err != nil {
 				yield(nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err))
 				return
 			}
 			encoder.Reset()
 			for _, text := range row {
-				if text == nil {
-					encoder.Null()
-				} else {
-					encoder.Canonical(text)
-				}
+				encoder.Lake(text)
 			}
 			if err := encoder.End(); err != nil {
 				yield(nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err))
@@ -144,22 +276,18 @@ func (r *Reader) scan(ctx context.Context, t *catalog.Table) iter.Seq2[*reconcil
 
 // mirror yields the rows of a mirror: the canonical text of each data column,
 // nil for NULL, good until the next row.
-func (r *Reader) mirror(ctx context.Context, t *catalog.Table) iter.Seq2[[][]byte, error] {
-	columns, data := t.LakeColumns()
-	return r.texts(ctx, t, columns[:data])
+func (v *view) mirror(ctx context.Context) iter.Seq2[[][]byte, error] {
+	columns, data := v.table.LakeColumns()
+	return v.texts(ctx, columns[:data])
 }
 
 // batches yields the batches of the pinned snapshot, each valid until the next.
-func (r *Reader) batches(ctx context.Context, t *catalog.Table, columns []string) iter.Seq2[arrow.RecordBatch, error] {
+func (v *view) batches(ctx context.Context, columns []string) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		p, err := r.pin(ctx, t)
-		if err != nil || !p.ok {
-			if err != nil {
-				yield(nil, err)
-			}
+		if !v.ok {
 			return
 		}
-		for batch, err := range r.store.Scan(ctx, t, p.snapshot, columns) {
+		for batch, err := range v.store.Scan(ctx, v.table, v.snapshot, columns) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -179,7 +307,7 @@ func (r *Reader) batches(ctx context.Context, t *catalog.Table, columns []string
 
 // texts yields the rows of the pinned snapshot: the canonical text of each of
 // the columns, nil for NULL, good until the next row.
-func (r *Reader) texts(ctx context.Context, t *catalog.Table, columns []catalog.Column) iter.Seq2[[][]byte, error] {
+func (v *view) texts(ctx context.Context, columns []catalog.Column) iter.Seq2[[][]byte, error] {
 	names := make([]string, len(columns))
 	for i := range columns {
 		names[i] = columns[i].Name
@@ -187,7 +315,7 @@ func (r *Reader) texts(ctx context.Context, t *catalog.Table, columns []catalog.
 	return func(yield func([][]byte, error) bool) {
 		row := make([][]byte, len(columns))
 		buffers := make([][]byte, len(columns))
-		for batch, err := range r.batches(ctx, t, names) {
+		for batch, err := range v.batches(ctx, names) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,34 +28,73 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// A table stays at the snapshot of the first call; a new Reader sees the newest.
+// A view stays at its snapshot; a new one is at the newest.
 func TestSnapshotIsPinned(t *testing.T) {
 	p := reconciletest.Pipeline(t)
 	table := reconciletest.Table(t, p, reconciletest.Lines)
 	one, two := []reconciletest.Row{reconciletest.MakeRow("n", "d", "1")}, []reconciletest.Row{reconciletest.MakeRow("n", "d", "2")}
 	store := newFakeStore()
 	store.put(table.Source, lakeRows(table, one))
-	first := lake.Open(store)
-	pinned, err := first.Pin(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
+	r := lake.Open(store)
+	first := view(t, r, table)
+	want := reconcile.Pinned{Moment: "snapshot 1", Rows: 1, Newest: reconcile.Newest{
+		Position: cdc.Position(position(5)), Committed: time.Date(2026, 10, 5, 1, 2, 3, 0, time.UTC),
+	}}
+	if got := first.Pinned(); got != want {
+		t.Errorf("pinned %+v, want %+v", got, want)
 	}
-	if want := (reconcile.Pinned{Moment: "snapshot 1", Rows: 1}); pinned != want {
-		t.Errorf("Pin says %+v, want %+v", pinned, want)
+	before, err := r.State(t.Context(), p.Tables)
+	if err != nil || !before.Time.Equal(want.Newest.Committed) {
+		t.Errorf("state %+v, %v", before, err)
 	}
 	store.put(table.Source, lakeRows(table, two))
+	if after, err := r.State(t.Context(), p.Tables); err != nil || after.Mark == before.Mark {
+		t.Errorf("a new snapshot leaves the mark as it was, %v", err)
+	}
 	for _, tt := range []struct {
-		name   string
-		reader *lake.Reader
-		rows   []reconciletest.Row
-	}{{"pinned", first, one}, {"new", lake.Open(store), two}} {
-		got, err := tt.reader.Digests(t.Context(), table, 1)
+		name string
+		view reconcile.View
+		rows []reconciletest.Row
+	}{{"pinned", first, one}, {"new", view(t, r, table), two}} {
+		got, err := tt.view.Digests(t.Context(), all(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(reconciletest.Expected(t, table, tt.rows, 1), got); diff != "" {
-			t.Errorf("%s reader: digests differ (-want +got):\n%s", tt.name, diff)
+			t.Errorf("%s view: digests differ (-want +got):\n%s", tt.name, diff)
 		}
+	}
+}
+
+// A row that was written before its column existed means the column's default,
+// where the source has no NULL that it could be.
+func TestDefaultOfLaterColumn(t *testing.T) {
+	p, err := catalog.Parse("pipeline.yaml", []byte(`version: 1
+database: lake
+source: {engine: postgresql, position: postgres}
+tables:
+  - source: public.t
+    mode: mirror
+    key: [id]
+    columns:
+      - {name: id, type: long}
+      - {name: strict, type: "decimal(6,2)", not_null: true, default: 5.00}
+      - {name: loose, type: string}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tables[0]
+	store := newFakeStore()
+	old := reconciletest.Row{{Text: "1"}, reconciletest.Null(), reconciletest.Null()}
+	store.put(table.Source, lakeRows(table, []reconciletest.Row{old}))
+	got, err := view(t, lake.Open(store), table).Digests(t.Context(), all(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reconciletest.Expected(t, table, []reconciletest.Row{{{Text: "1"}, {Text: "5.00"}, reconciletest.Null()}}, 1)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("digests differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -65,12 +105,11 @@ func TestNoSnapshot(t *testing.T) {
 	for _, name := range []string{reconciletest.Lines, reconciletest.Changes} {
 		table := reconciletest.Table(t, p, name)
 		store.snapshots[name] = nil
-		r := lake.Open(store)
-		pinned, err := r.Pin(t.Context(), table)
-		if err != nil || pinned != (reconcile.Pinned{Moment: "no snapshot"}) {
-			t.Errorf("Pin says %+v, %v", pinned, err)
+		v := view(t, lake.Open(store), table)
+		if pinned := v.Pinned(); pinned != (reconcile.Pinned{Moment: "no snapshot"}) {
+			t.Errorf("pinned %+v", pinned)
 		}
-		got, err := r.Digests(t.Context(), table, 2)
+		got, err := v.Digests(t.Context(), all(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,16 +122,17 @@ func TestNoSnapshot(t *testing.T) {
 // Only what is compared is read.
 func TestColumnsOfScan(t *testing.T) {
 	p := reconciletest.Pipeline(t)
+	count := []string{catalog.ColumnCommittedAt, catalog.ColumnPosition}
 	for name, want := range map[string][]string{
 		reconciletest.Lines:   {"note", "doc", "line"},
 		reconciletest.Changes: {"id", "note", "amount", catalog.ColumnPosition, catalog.ColumnOperation, catalog.ColumnOldKey, catalog.ColumnAbsent},
 	} {
 		store := newFakeStore()
 		store.put(name, nil)
-		if _, err := lake.Open(store).Digests(t.Context(), reconciletest.Table(t, p, name), 1); err != nil {
+		if _, err := view(t, lake.Open(store), reconciletest.Table(t, p, name)).Digests(t.Context(), all(1)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([][]string{want}, store.scanned); diff != "" {
+		if diff := cmp.Diff([][]string{count, want}, store.scanned); diff != "" {
 			t.Errorf("%s: columns differ (-want +got):\n%s", name, diff)
 		}
 	}
@@ -177,7 +217,7 @@ func TestChangelogIsFolded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			store := newFakeStore()
 			store.put(table.Source, tt.changes)
-			got, err := lake.Open(store).Digests(t.Context(), table, 4)
+			got, err := view(t, lake.Open(store), table).Digests(t.Context(), all(4))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +258,7 @@ func TestReaderRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			store := newFakeStore()
 			store.put(table.Source, []reconciletest.Row{tt.row})
-			_, err := lake.Open(store).Digests(t.Context(), table, 1)
+			_, err := view(t, lake.Open(store), table).Digests(t.Context(), all(1))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "lake.changes") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -244,16 +284,17 @@ func TestStoreErrorsArePassedOn(t *testing.T) {
 		}
 		store := newFakeStore()
 		store.put(name, lakeRows(table, rows))
-		store.fail = errors.New("file is gone")
 		r := lake.Open(store)
-		if _, err := r.Pin(t.Context(), table); !errors.Is(err, store.fail) {
-			t.Errorf("%s: Pin: %v", name, err)
+		v := view(t, r, table)
+		store.fail = errors.New("file is gone")
+		if _, err := r.Open(t.Context(), table, false); !errors.Is(err, store.fail) {
+			t.Errorf("%s: Open: %v", name, err)
 		}
-		if _, err := r.Digests(t.Context(), table, 1); !errors.Is(err, store.fail) {
+		if _, err := v.Digests(t.Context(), all(1)); !errors.Is(err, store.fail) {
 			t.Errorf("%s: Digests: %v", name, err)
 		}
 		store.fail, store.drop = nil, table.Columns[1].Name
-		if _, err := r.Digests(t.Context(), table, 1); err == nil || !strings.Contains(err.Error(), "0 columns called "+store.drop) {
+		if _, err := v.Digests(t.Context(), all(1)); err == nil || !strings.Contains(err.Error(), "0 columns called "+store.drop) {
 			t.Errorf("%s: a lake without a column: %v", name, err)
 		}
 	}
@@ -264,7 +305,25 @@ func TestUnknownMode(t *testing.T) {
 	table.Mode = "both"
 	store := newFakeStore()
 	store.put(table.Source, nil)
-	if _, err := lake.Open(store).Digests(t.Context(), &table, 1); err == nil || !strings.Contains(err.Error(), `no write mode "both"`) {
+	if _, err := view(t, lake.Open(store), &table).Digests(t.Context(), all(1)); err == nil || !strings.Contains(err.Error(), `no write mode "both"`) {
 		t.Errorf("a mode that is none: %v", err)
 	}
 }
+
+// view opens a table, until the test ends.
+func view(t testing.TB, r reconcile.Reader, table *catalog.Table) reconcile.View {
+	t.Helper()
+	v, err := r.Open(t.Context(), table, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+// all is every row, in so many buckets.
+func all(buckets int) reconcile.Part { return reconcile.Part{Buckets: buckets} }

@@ -11,7 +11,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
+	"strconv"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -134,27 +136,45 @@ type Memory struct {
 
 var _ reconcile.Reader = (*Memory)(nil)
 
-// Pin implements reconcile.Reader.
-func (m *Memory) Pin(_ context.Context, t *catalog.Table) (reconcile.Pinned, error) {
+// Open implements reconcile.Reader.
+func (m *Memory) Open(_ context.Context, t *catalog.Table, _ bool) (reconcile.View, error) {
 	rows, ok := m.Tables[t.Source]
 	if !ok {
-		return reconcile.Pinned{}, fmt.Errorf("read memory: no table %s", t.Source)
+		return nil, fmt.Errorf("read memory: no table %s", t.Source)
 	}
+	pinned := reconcile.Pinned{Moment: "memory", Rows: int64(len(rows))}
 	if m.Guess > 0 {
-		return reconcile.Pinned{Moment: "memory", Rows: m.Guess}, nil
+		pinned.Rows = m.Guess
 	}
-	return reconcile.Pinned{Moment: "memory", Rows: int64(len(rows))}, nil
+	return &memoryView{memory: m, table: t, pinned: pinned}, nil
 }
 
-// Digests implements reconcile.Reader.
-func (m *Memory) Digests(ctx context.Context, t *catalog.Table, buckets int) ([]canon.Digest, error) {
-	return reconcile.DigestRows(m.scan(ctx, t), buckets)
+// State implements reconcile.Reader.
+func (m *Memory) State(context.Context, []*catalog.Table) (reconcile.State, error) {
+	return reconcile.State{Mark: "memory"}, nil
 }
 
-// Rows implements reconcile.Reader.
-func (m *Memory) Rows(ctx context.Context, t *catalog.Table, buckets int, wanted func(int) bool) iter.Seq2[reconcile.Row, error] {
-	return reconcile.SelectRows(m.scan(ctx, t), buckets, wanted)
+type memoryView struct {
+	memory *Memory
+	table  *catalog.Table
+	pinned reconcile.Pinned
 }
+
+// Pinned implements reconcile.View.
+func (v *memoryView) Pinned() reconcile.Pinned { return v.pinned }
+
+// Digests implements reconcile.View.
+func (v *memoryView) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
+	return reconcile.DigestRows(v.table, v.memory.scan(ctx, v.table), part)
+}
+
+// Rows implements reconcile.View.
+func (v *memoryView) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	return reconcile.SelectRows(v.table, v.memory.scan(ctx, v.table), part)
+}
+
+// Close implements reconcile.View.
+func (*memoryView) Close() error { return nil }
 
 func (m *Memory) scan(ctx context.Context, t *catalog.Table) iter.Seq2[*reconcile.Encoder, error] {
 	return func(yield func(*reconcile.Encoder, error) bool) {
@@ -203,15 +223,15 @@ func Expected(t T, table *catalog.Table, rows []Row, buckets int) []canon.Digest
 func ExpectedRow(t T, table *catalog.Table, row Row, buckets int) reconcile.Row {
 	t.Helper()
 	var whole, key []byte
-	for _, v := range row {
-		whole = appendValue(whole, v)
+	for i, v := range row {
+		whole = appendValue(t, whole, table.Columns[i], v)
 	}
 	for _, name := range table.Key {
 		i := slices.IndexFunc(table.Columns, func(c *catalog.Column) bool { return c.Name == name })
 		if i < 0 {
 			t.Fatalf("no column %s", name)
 		}
-		key = appendValue(key, row[i])
+		key = appendValue(t, key, table.Columns[i], row[i])
 	}
 	hash := canon.HashRow(whole)
 	keyHash := canon.HashRow(key)
@@ -222,9 +242,29 @@ func ExpectedRow(t T, table *catalog.Table, row Row, buckets int) reconcile.Row 
 	return reconcile.Row{Bucket: int(keyHash.Lo % uint64(buckets)), Key: key, Hash: hash}
 }
 
-func appendValue(dst []byte, v Value) []byte {
+// appendValue appends a field. Of a float it takes the bits from the text by
+// itself.
+func appendValue(t T, dst []byte, c *catalog.Column, v Value) []byte {
+	t.Helper()
 	if v.Null {
-		return canon.AppendNull(dst)
+		return append(dst, "N:"...)
 	}
-	return canon.AppendField(dst, []byte(v.Text))
+	text := v.Text
+	if bits := map[catalog.TypeKind]int{catalog.Float: 32, catalog.Double: 64}[c.Type.Kind]; bits > 0 {
+		f, err := strconv.ParseFloat(text, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case f != f && bits == 32:
+			text = "7fc00000"
+		case f != f:
+			text = "7ff8000000000000"
+		case bits == 32:
+			text = fmt.Sprintf("%08x", math.Float32bits(float32(f)))
+		default:
+			text = fmt.Sprintf("%016x", math.Float64bits(f))
+		}
+	}
+	return append(dst, fmt.Sprintf("%d:%s", len(text), text)...)
 }

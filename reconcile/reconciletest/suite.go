@@ -22,18 +22,34 @@ type Open func(t *testing.T, p *catalog.Pipeline, tables Tables) reconcile.Reade
 // TestReader is the suite. Every reader must digest the same rows to the same
 // digests.
 func TestReader(t *testing.T, open Open) {
-	t.Run("every type", func(t *testing.T) { testRows(t, open, Typed, typedRows()) })
+	TestReaderOf(t, func(*catalog.Column, Value) bool { return true }, open)
+}
+
+// TestReaderOf is the suite for a source that lacks some values: those that do
+// not fit are NULL.
+func TestReaderOf(t *testing.T, fits func(*catalog.Column, Value) bool, open Open) {
+	typed := typedRows()
+	columns := Table(t, Pipeline(t), Typed).Columns
+	for _, row := range typed {
+		for i := range row {
+			if !fits(columns[i], row[i]) {
+				row[i] = Null()
+			}
+		}
+	}
+	t.Run("every type", func(t *testing.T) { testRows(t, open, Typed, typed) })
 	t.Run("composite key", func(t *testing.T) { testRows(t, open, Lines, lineRows()) })
 	t.Run("no key", func(t *testing.T) { testRows(t, open, History, historyRows()) })
 	t.Run("changelog", func(t *testing.T) { testRows(t, open, Changes, changeRows(300)) })
 	t.Run("no rows", func(t *testing.T) { testRows(t, open, Typed, nil) })
 	t.Run("order", func(t *testing.T) { testOrder(t, open) })
-	t.Run("every value counts", func(t *testing.T) { testEveryValueCounts(t, open) })
-	t.Run("agrees with memory", func(t *testing.T) { testRun(t, open) })
+	t.Run("every value counts", func(t *testing.T) { testEveryValueCounts(t, open, typed) })
+	t.Run("agrees with memory", func(t *testing.T) { testRun(t, open, typed) })
+	t.Run("values", func(t *testing.T) { testValues(t, open, typed) })
 	t.Run("stops early", func(t *testing.T) { testStopsEarly(t, open) })
 	t.Run("table is not there", func(t *testing.T) { testNoTable(t, open) })
 	t.Run("cancelled", func(t *testing.T) { testCancelled(t, open) })
-	t.Run("several goroutines", func(t *testing.T) { testConcurrent(t, open) })
+	t.Run("several goroutines", func(t *testing.T) { testConcurrent(t, open, typed) })
 }
 
 // typedRows has NULL, empty and boundary values of every type.
@@ -93,30 +109,86 @@ func testRows(t *testing.T, open Open, name string, rows []Row) {
 	p := Pipeline(t)
 	table := Table(t, p, name)
 	r := open(t, p, Tables{name: rows})
-	pinned, err := r.Pin(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := view(t, r, table)
+	pinned := v.Pinned()
+	closed(t, v)
 	if pinned.Moment == "" || pinned.Rows < 0 {
 		t.Errorf("Pin says %+v", pinned)
 	}
-	for _, buckets := range []int{1, 7, 64} {
+	for _, buckets := range []int{1, 8, 64} {
 		want := Expected(t, table, rows, buckets)
-		if diff := cmp.Diff(want, digests(t, r, table, buckets)); diff != "" {
+		if diff := cmp.Diff(want, digests(t, r, table, reconcile.Part{Buckets: buckets})); diff != "" {
 			t.Errorf("digests of %d buckets differ (-want +got):\n%s", buckets, diff)
 		}
-		odd := func(bucket int) bool { return bucket%2 == 1 }
-		for _, wanted := range []func(int) bool{odd, func(b int) bool { return !odd(b) }, func(int) bool { return false }} {
-			var wantRows []reconcile.Row
-			for _, row := range rows {
-				if want := ExpectedRow(t, table, row, buckets); wanted(want.Bucket) {
-					wantRows = append(wantRows, want)
-				}
-			}
-			if diff := cmp.Diff(sorted(wantRows), collect(t, r, table, buckets, wanted)); diff != "" {
-				t.Errorf("rows of %d buckets differ (-want +got):\n%s", buckets, diff)
+		testParts(t, r, table, rows, buckets)
+	}
+}
+
+// testParts reads parts of the rows, by bucket and by key.
+func testParts(t *testing.T, r reconcile.Reader, table *catalog.Table, rows []Row, buckets int) {
+	t.Helper()
+	odd, even := []int{}, []int{}
+	for b := range buckets {
+		if b%2 == 1 {
+			odd = append(odd, b)
+		} else {
+			even = append(even, b)
+		}
+	}
+	for _, only := range [][]int{odd, even, {}, nil} {
+		var wantRows []reconcile.Row
+		wantDigests := make([]canon.Digest, buckets)
+		for _, row := range rows {
+			if want := ExpectedRow(t, table, row, buckets); only == nil || slices.Contains(only, want.Bucket) {
+				wantRows = append(wantRows, want)
+				wantDigests[want.Bucket].Add(want.Hash)
 			}
 		}
+		part := reconcile.Part{Buckets: buckets, Only: only}
+		if diff := cmp.Diff(sorted(wantRows), collect(t, r, table, part)); diff != "" {
+			t.Errorf("rows of buckets %v of %d differ (-want +got):\n%s", only, buckets, diff)
+		}
+		if diff := cmp.Diff(wantDigests, digests(t, r, table, part)); diff != "" {
+			t.Errorf("digests of buckets %v of %d differ (-want +got):\n%s", only, buckets, diff)
+		}
+	}
+	testKeys(t, r, table, rows, buckets)
+}
+
+// testKeys reads every other key, and one that is not there; by it the version
+// column.
+func testKeys(t *testing.T, r reconcile.Reader, table *catalog.Table, rows []Row, buckets int) {
+	t.Helper()
+	if len(table.Key) == 0 {
+		return
+	}
+	texts := [][]string{}
+	var want []reconcile.Row
+	version := slices.IndexFunc(table.Columns, func(c *catalog.Column) bool { return c.Name == table.Key[0] })
+	for n, row := range rows {
+		if n%2 == 0 {
+			continue
+		}
+		var key []string
+		for _, i := range table.KeyColumns() {
+			key = append(key, row[i].Text)
+		}
+		texts = append(texts, key)
+		expected := ExpectedRow(t, table, row, buckets)
+		expected.Version = []byte(row[version].Text)
+		want = append(want, expected)
+	}
+	absent := make([]string, len(table.Key))
+	for i := range absent {
+		absent[i] = "424242"
+	}
+	keys, err := reconcile.NewKeys(table, append(texts, absent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := collect(t, r, table, reconcile.Part{Buckets: buckets, Keys: keys, Version: table.Key[0]})
+	if diff := cmp.Diff(sorted(want), got); diff != "" {
+		t.Errorf("rows of chosen keys differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -125,24 +197,24 @@ func testOrder(t *testing.T, open Open) {
 	p := Pipeline(t)
 	table := Table(t, p, Changes)
 	rows := changeRows(100)
-	want := digests(t, open(t, p, Tables{Changes: rows}), table, 8)
+	want := digests(t, open(t, p, Tables{Changes: rows}), table, reconcile.Part{Buckets: 8})
 	slices.Reverse(rows)
-	if diff := cmp.Diff(want, digests(t, open(t, p, Tables{Changes: rows}), table, 8)); diff != "" {
+	if diff := cmp.Diff(want, digests(t, open(t, p, Tables{Changes: rows}), table, reconcile.Part{Buckets: 8})); diff != "" {
 		t.Errorf("reversed rows have other digests:\n%s", diff)
 	}
 }
 
 // testEveryValueCounts: another value in any one column, or NULL where a value
 // was, is another digest.
-func testEveryValueCounts(t *testing.T, open Open) {
+func testEveryValueCounts(t *testing.T, open Open, typed []Row) {
 	p := Pipeline(t)
 	table := Table(t, p, Typed)
-	first, second := typedRows()[0], typedRows()[1]
-	want := digests(t, open(t, p, Tables{Typed: {first}}), table, 1)
+	first, second := typed[0], typed[1]
+	want := digests(t, open(t, p, Tables{Typed: {first}}), table, reconcile.Part{Buckets: 1})
 	for i := range first {
 		changed := slices.Clone(first)
 		changed[i] = second[i]
-		if cmp.Equal(want, digests(t, open(t, p, Tables{Typed: {changed}}), table, 1)) {
+		if cmp.Equal(want, digests(t, open(t, p, Tables{Typed: {changed}}), table, reconcile.Part{Buckets: 1})) {
 			t.Errorf("another value of column %s is not seen", table.Columns[i].Name)
 		}
 	}
@@ -151,18 +223,18 @@ func testEveryValueCounts(t *testing.T, open Open) {
 	empty[note] = Value{}
 	null[note] = Null()
 	swapped[note], swapped[note+1] = swapped[note+1], swapped[note]
-	if cmp.Equal(digests(t, open(t, p, Tables{Typed: {empty}}), table, 1), digests(t, open(t, p, Tables{Typed: {null}}), table, 1)) {
+	if cmp.Equal(digests(t, open(t, p, Tables{Typed: {empty}}), table, reconcile.Part{Buckets: 1}), digests(t, open(t, p, Tables{Typed: {null}}), table, reconcile.Part{Buckets: 1})) {
 		t.Error("NULL is the same as the empty text")
 	}
-	if cmp.Equal(want, digests(t, open(t, p, Tables{Typed: {swapped}}), table, 1)) {
+	if cmp.Equal(want, digests(t, open(t, p, Tables{Typed: {swapped}}), table, reconcile.Part{Buckets: 1})) {
 		t.Error("swapped columns are not seen")
 	}
 }
 
 // testRun compares the reader with rows in memory, on either side.
-func testRun(t *testing.T, open Open) {
+func testRun(t *testing.T, open Open, typed []Row) {
 	p := Pipeline(t)
-	tables := Tables{Typed: typedRows(), Lines: lineRows(), History: historyRows(), Changes: changeRows(1500)}
+	tables := Tables{Typed: typed, Lines: lineRows(), History: historyRows(), Changes: changeRows(1500)}
 	r, memory := open(t, p, tables), &Memory{Tables: tables}
 	for name, sides := range map[string][2]reconcile.Reader{"as source": {r, memory}, "as lake": {memory, r}} {
 		report, err := reconcile.Run(t.Context(), p, sides[0], sides[1], reconcile.Options{})
@@ -181,13 +253,15 @@ func testStopsEarly(t *testing.T, open Open) {
 	p := Pipeline(t)
 	table := Table(t, p, Changes)
 	r := open(t, p, Tables{Changes: changeRows(100)})
-	for _, err := range r.Rows(t.Context(), table, 1, all) {
+	v := view(t, r, table)
+	for _, err := range v.Rows(t.Context(), reconcile.Part{Buckets: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		break
 	}
-	if got := len(collect(t, r, table, 1, all)); got != 100 {
+	closed(t, v)
+	if got := len(collect(t, r, table, reconcile.Part{Buckets: 1})); got != 100 {
 		t.Errorf("after a reading that stopped early: %d rows, want 100", got)
 	}
 }
@@ -195,7 +269,7 @@ func testStopsEarly(t *testing.T, open Open) {
 // testNoTable: a table that is not there is an error, not an empty table.
 func testNoTable(t *testing.T, open Open) {
 	p := Pipeline(t)
-	r := open(t, p, Tables{Typed: typedRows()})
+	r := open(t, p, Tables{Changes: changeRows(1)})
 	report, err := reconcile.Run(t.Context(), p, r, &Memory{Tables: Tables{Lines: nil}}, reconcile.Options{Tables: []string{Lines}})
 	if err != nil {
 		t.Fatal(err)
@@ -209,16 +283,15 @@ func testCancelled(t *testing.T, open Open) {
 	p := Pipeline(t)
 	table := Table(t, p, Changes)
 	r := open(t, p, Tables{Changes: changeRows(100)})
-	if _, err := r.Pin(t.Context(), table); err != nil {
-		t.Fatal(err)
-	}
+	v := view(t, r, table)
+	defer closed(t, v)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Digests(ctx, table, 4); err == nil {
+	if _, err := v.Digests(ctx, reconcile.Part{Buckets: 4}); err == nil {
 		t.Error("Digests under a cancelled context: no error")
 	}
 	var failed bool
-	for _, err := range r.Rows(ctx, table, 4, all) {
+	for _, err := range v.Rows(ctx, reconcile.Part{Buckets: 4}) {
 		failed = failed || err != nil
 	}
 	if !failed {
@@ -226,16 +299,22 @@ func testCancelled(t *testing.T, open Open) {
 	}
 }
 
-func testConcurrent(t *testing.T, open Open) {
+func testConcurrent(t *testing.T, open Open, typed []Row) {
 	p := Pipeline(t)
-	tables := Tables{Typed: typedRows(), Lines: lineRows(), History: historyRows(), Changes: changeRows(300)}
+	tables := Tables{Typed: typed, Lines: lineRows(), History: historyRows(), Changes: changeRows(300)}
 	r := open(t, p, tables)
 	var wg sync.WaitGroup
 	for range 2 {
 		for name, rows := range tables {
 			wg.Go(func() {
 				table := Table(t, p, name)
-				got, err := r.Digests(t.Context(), table, 16)
+				v, err := r.Open(t.Context(), table, false)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer v.Close() //nolint:errcheck // it only read
+				got, err := v.Digests(t.Context(), reconcile.Part{Buckets: 16})
 				if err != nil {
 					t.Error(err)
 				} else if diff := cmp.Diff(Expected(t, table, rows, 16), got); diff != "" {
@@ -247,29 +326,46 @@ func testConcurrent(t *testing.T, open Open) {
 	wg.Wait()
 }
 
-func all(int) bool { return true }
-
-func digests(t *testing.T, r reconcile.Reader, table *catalog.Table, buckets int) []canon.Digest {
+// view opens a table. Views are closed as soon as they were used: a reader
+// may have few connections.
+func view(t *testing.T, r reconcile.Reader, table *catalog.Table) reconcile.View {
 	t.Helper()
-	if _, err := r.Pin(t.Context(), table); err != nil {
+	v, err := r.Open(t.Context(), table, false)
+	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Digests(t.Context(), table, buckets)
+	return v
+}
+
+func closed(t *testing.T, v reconcile.View) {
+	t.Helper()
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func digests(t *testing.T, r reconcile.Reader, table *catalog.Table, part reconcile.Part) []canon.Digest {
+	t.Helper()
+	v := view(t, r, table)
+	defer closed(t, v)
+	got, err := v.Digests(t.Context(), part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-// collect returns copies of the rows, sorted.
-func collect(t *testing.T, r reconcile.Reader, table *catalog.Table, buckets int, wanted func(int) bool) []reconcile.Row {
+// collect returns copies of the rows, sorted, without their stamps.
+func collect(t *testing.T, r reconcile.Reader, table *catalog.Table, part reconcile.Part) []reconcile.Row {
 	t.Helper()
+	v := view(t, r, table)
+	defer closed(t, v)
 	var rows []reconcile.Row
-	for row, err := range r.Rows(t.Context(), table, buckets, wanted) {
+	for row, err := range v.Rows(t.Context(), part) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row.Key = bytes.Clone(row.Key)
+		row.Key, row.Stamp, row.Version = bytes.Clone(row.Key), nil, bytes.Clone(row.Version)
 		rows = append(rows, row)
 	}
 	return sorted(rows)

@@ -7,17 +7,17 @@ import (
 
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
-	sqlcat "github.com/apache/iceberg-go/catalog/sql"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 )
 
-// A lakeCatalog is the SQL catalog with one correction: a commit whose
-// requirements no longer hold is reported as table.ErrCommitFailed, as the
-// race for the catalog row is, and not as an error of unknown outcome.
-// All that it writes goes through the disk.
+// A lakeCatalog is a catalog with one correction: a commit whose requirements no
+// longer hold is reported as table.ErrCommitFailed, as the race for the
+// catalog's row is, and not as an error of unknown outcome. The SQL and Glue
+// catalogs of iceberg-go 0.7 do the latter. All that it writes to the local
+// file system goes through the disk.
 type lakeCatalog struct {
-	*sqlcat.Catalog
+	icecatalog.Catalog
 	disk *disk
 }
 
@@ -37,7 +37,10 @@ func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*tabl
 	if err != nil {
 		return nil, err
 	}
-	files := func(context.Context) (iceio.IO, error) { return c.disk, nil }
+	files := t.FS
+	if isLocal(t.Location()) {
+		files = func(context.Context) (iceio.IO, error) { return c.disk, nil }
+	}
 	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, c), nil
 }
 

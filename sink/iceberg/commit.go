@@ -67,60 +67,102 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	if err := tx.AssertRefSnapshotID(table.MainBranch); err != nil {
 		return err
 	}
-	if err := t.stage(ctx, tx, current, b); err != nil {
-		return err
+	if b.Inserts.Len()+b.Deletes.Len() > 0 {
+		target, err := t.evolved(ctx, tx, current)
+		if err != nil {
+			return err
+		}
+		if err := t.stage(ctx, tx, target, b); err != nil {
+			return err
+		}
 	}
 	if err := tx.SetProperties(b.Properties); err != nil {
 		return err
 	}
-	_, err = tx.Commit(ctx)
+	done, err := tx.Commit(ctx)
+	if done != nil && err == nil {
+		if b.Inserts.Len()+b.Deletes.Len() > 0 { // notes alone evolve nothing
+			t.pending = false
+		}
+		t.count(done)
+	}
 	return err
 }
 
 // stage writes the files of a batch and adds them to the transaction as one
-// snapshot, if there are any rows. It never uses the library's own filtered
-// Delete or Overwrite: those lose the delete files of what they rewrite.
-func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, current *table.Table, b *sink.Batch) error {
-	if b.Inserts.Len() == 0 && b.Deletes.Len() == 0 {
-		return nil
+// snapshot; target is the table as the transaction leaves it otherwise. It
+// never uses the library's own filtered Delete or Overwrite: those lose the
+// delete files of what they rewrite.
+func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, target *table.Table, b *sink.Batch) error {
+	summary := iceberg.Properties{sink.PropertyCommit: b.ID}
+	if b.Deletes.Len() > 0 && t.definition.DeleteFormat() == catalog.CopyOnWrite {
+		return t.copyOnWrite(ctx, tx, target, b, summary)
 	}
-	delta := tx.NewRowDelta(iceberg.Properties{sink.PropertyCommit: b.ID})
+	delta := tx.NewRowDelta(summary)
 	if b.Deletes.Len() > 0 {
-		key, err := current.Schema().Select(true, t.definition.Key...)
-		if err != nil {
-			return fmt.Errorf("write deletes: %w", err)
-		}
-		shape, err := t.shapeOf(key, t.definition.Key)
-		if err != nil {
-			return fmt.Errorf("write deletes: %w", err)
-		}
-		var ids []int
-		for _, f := range key.Fields() {
-			ids = append(ids, f.ID)
-		}
-		files, err := tx.WriteEqualityDeletes(ctx, ids, shape.batches(b.Deletes))
+		files, err := t.writeDeletes(ctx, tx, target, b.Deletes)
 		if err != nil {
 			return fmt.Errorf("write deletes: %w", err)
 		}
 		delta.AddDeletes(files...)
 	}
-	if b.Inserts.Len() > 0 {
-		names := make([]string, len(t.columns))
-		for i, c := range t.columns {
-			names[i] = c.Name
-		}
-		shape, err := t.shapeOf(current.Schema(), names)
-		if err != nil {
-			return fmt.Errorf("write rows: %w", err)
-		}
-		for file, err := range table.WriteRecords(ctx, current, shape.schema, shape.batches(b.Inserts), table.WithRecordBatchBufferSize(2)) {
-			if err != nil {
-				return fmt.Errorf("write rows: %w", err)
-			}
-			delta.AddRows(file)
-		}
+	files, err := t.writeRows(ctx, target, nil, b.Inserts)
+	if err != nil {
+		return fmt.Errorf("write rows: %w", err)
 	}
-	return delta.Commit(ctx)
+	return delta.AddRows(files...).Commit(ctx)
+}
+
+// writeDeletes writes equality deletes. Their files say to which partition they
+// belong: that of a mirror follows from its key.
+func (t *lakeTable) writeDeletes(ctx context.Context, tx *table.Transaction, target *table.Table, keys sink.Rows) ([]iceberg.DataFile, error) {
+	shape, err := t.shapeOf(target.Schema(), t.definition.Key)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int, len(t.definition.Key))
+	for i, name := range t.definition.Key {
+		field, _ := target.Schema().FindFieldByName(name)
+		ids[i] = field.ID
+	}
+	return tx.WriteEqualityDeletes(ctx, ids, shape.batches(keys))
+}
+
+// writeRows writes data files: of the rows that kept yields, if it is not nil,
+// whose batches have all columns of the table, and then of the rows given.
+func (t *lakeTable) writeRows(ctx context.Context, target *table.Table, kept iter.Seq2[arrow.RecordBatch, error], rows sink.Rows) ([]iceberg.DataFile, error) {
+	if kept == nil && rows.Len() == 0 {
+		return nil, nil
+	}
+	shape, err := t.shapeOf(target.Schema(), t.names())
+	if err != nil {
+		return nil, err
+	}
+	batches := shape.batches(rows)
+	if kept != nil {
+		batches = concat(shape.fit(kept), batches)
+	}
+	tuned, err := t.store.tuned(target)
+	if err != nil {
+		return nil, err
+	}
+	var files []iceberg.DataFile
+	for file, err := range table.WriteRecords(ctx, tuned, shape.schema, batches, table.WithRecordBatchBufferSize(2)) {
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// names returns the names of the lake columns.
+func (t *lakeTable) names() []string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = c.Name
+	}
+	return names
 }
 
 // A shape says how rows of texts become Arrow batches.
@@ -130,9 +172,14 @@ type shape struct {
 	columns []catalog.Column // per field
 }
 
-// shapeOf returns the shape of rows whose values have the names given.
+// shapeOf returns the shape of rows whose values have the names given. The
+// table may have further columns, which are null then.
 func (t *lakeTable) shapeOf(schema *iceberg.Schema, names []string) (*shape, error) {
-	arrowSchema, err := table.SchemaToArrowSchema(schema, nil, true, false)
+	selected, err := schema.Select(true, names...)
+	if err != nil {
+		return nil, err
+	}
+	arrowSchema, err := table.SchemaToArrowSchema(selected, nil, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +191,56 @@ func (t *lakeTable) shapeOf(schema *iceberg.Schema, names []string) (*shape, err
 	return s, nil
 }
 
+// fit yields batches that were read from the table as the shape has them.
+func (s *shape) fit(batches iter.Seq2[arrow.RecordBatch, error]) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		for batch, err := range batches {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			fitted, err := s.fitBatch(batch)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(fitted, nil) {
+				return
+			}
+		}
+	}
+}
+
+// fitBatch takes the batch over.
+func (s *shape) fitBatch(batch arrow.RecordBatch) (arrow.RecordBatch, error) {
+	defer batch.Release()
+	columns := make([]arrow.Array, s.schema.NumFields())
+	for i, f := range s.schema.Fields() {
+		at := batch.Schema().FieldIndices(f.Name)
+		if len(at) != 1 {
+			return nil, fmt.Errorf("column %s: not in the rows read", f.Name)
+		}
+		columns[i] = batch.Column(at[0])
+		if !arrow.TypeEqual(columns[i].DataType(), f.Type) {
+			return nil, fmt.Errorf("column %s: read as %s, written as %s", f.Name, columns[i].DataType(), f.Type)
+		}
+	}
+	return array.NewRecordBatch(s.schema, columns, batch.NumRows()), nil
+}
+
+// concat yields what a yields, then what b yields.
+func concat[T any](a, b iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, seq := range []iter.Seq2[T, error]{a, b} {
+			for v, err := range seq {
+				if !yield(v, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // batchRows is how many rows are turned into columns at a time.
 const batchRows = 8192
 
@@ -152,8 +249,9 @@ func (s *shape) batches(rows sink.Rows) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, s.schema)
 		defer b.Release()
-		b.Reserve(min(rows.Len(), batchRows))
-		n := 0
+		texts := make([]int, len(s.columns)) // bytes of text that a column had in the batch before
+		s.reserve(b, min(rows.Len(), batchRows), texts)
+		n, done := 0, 0
 		for row := range rows.All() {
 			for i, source := range s.sources {
 				if err := canonarrow.AppendToBuilder(b.Field(i), s.columns[i].Type, row[source]); err != nil {
@@ -162,14 +260,38 @@ func (s *shape) batches(rows sink.Rows) iter.Seq2[arrow.RecordBatch, error] {
 				}
 			}
 			if n++; n == batchRows {
+				done += n
 				n = 0
+				for i := range texts {
+					if text, ok := b.Field(i).(textBuilder); ok {
+						texts[i] = text.DataLen()
+					}
+				}
 				if !yield(b.NewRecordBatch(), nil) {
 					return
 				}
+				s.reserve(b, min(rows.Len()-done, batchRows), texts)
 			}
 		}
 		if n > 0 {
 			yield(b.NewRecordBatch(), nil)
+		}
+	}
+}
+
+// A textBuilder builds a column whose values have any length.
+type textBuilder interface {
+	ReserveData(n int)
+	DataLen() int
+}
+
+// reserve makes room for rows, and for as much text as a batch had before and a
+// little more: a builder that grows copies what it has.
+func (s *shape) reserve(b *array.RecordBuilder, rows int, texts []int) {
+	b.Reserve(rows)
+	for i, n := range texts {
+		if text, ok := b.Field(i).(textBuilder); ok && n > 0 {
+			text.ReserveData(n + n/16)
 		}
 	}
 }

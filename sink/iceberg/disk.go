@@ -53,6 +53,27 @@ var useDisk = sync.OnceFunc(func() {
 // with returns a context in which the library writes through d.
 func (d *disk) with(ctx context.Context) context.Context { return context.WithValue(ctx, diskKey{}, d) }
 
+// isLocal reports whether a location is on the local file system.
+func isLocal(location string) bool {
+	return strings.HasPrefix(location, "file:") || !strings.Contains(location, "://")
+}
+
+// replaceFile gives a file another content in one step: whoever reads it, and
+// after a crash, sees the one or the other.
+func (d *disk) replaceFile(name string, content []byte) error {
+	path, err := localPath(name)
+	if err != nil {
+		return err
+	}
+	if err := d.WriteFile(path+".new", content); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return d.syncFolder(filepath.Dir(path))
+}
+
 // localPath returns the path of a file URI that this package made.
 func localPath(name string) (string, error) {
 	if !strings.HasPrefix(name, "file:") {

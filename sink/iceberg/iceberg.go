@@ -1,23 +1,25 @@
-// Package iceberg is a lake of Apache Iceberg tables in one folder of the
-// local file system: a SQLite catalog (catalog.db) and Parquet data
-// (warehouse/).
+// Package iceberg is a lake of Apache Iceberg tables: in one folder of the local
+// file system (Open), in a SQLite catalog and any storage (OpenSQLite), or
+// behind a catalog that is a server (OpenLake).
 //
 // In come the batches of package sink; out go Iceberg v2 tables, each batch
-// one atomic commit: Parquet data files for the rows, equality delete files
-// for the keys whose earlier rows go, and the sink's notes as table
-// properties. Readers get Arrow batches of one snapshot (Store.Scan).
+// one atomic commit: Parquet data files for the rows, and for the keys whose
+// earlier rows go, equality delete files or data files written anew
+// (catalog.Table.DeleteFormat), with the sink's notes as table properties.
+// Columns and partitions that the definition gained come in the commit of the
+// first rows. Readers get Arrow batches of one snapshot (Store.Scan).
 //
-// A folder has one writer at a time, which a lock enforces, or any number of
-// readers.
+// A SQLite catalog has one writer at a time, which a lock enforces, or any
+// number of readers. Behind a server nothing is locked: a second sink is
+// noticed by the sink's own notes (sink.ErrFenced).
 //
-// A commit survives a killed process and a power cut: every file that it names
-// is forced to the disk, and the folder it is in, before the catalog names it,
-// and so is the catalog (Options.Sync). Open replaces, for the process, what
-// iceberg-go does with the scheme file; other users of the library notice
-// nothing.
+// On the local file system a commit survives a killed process and a power cut:
+// every file that it names is forced to the disk, and the folder it is in,
+// before the catalog names it, and so is the catalog (Options.Sync). Open
+// replaces, for the process, what iceberg-go does with the scheme file; other
+// users of the library notice nothing.
 //
-// The tables hold absolute paths, so the folder cannot be moved. The package
-// compacts no data files.
+// The tables hold absolute paths, so a folder cannot be moved.
 package iceberg
 
 import (
@@ -25,14 +27,18 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	sqlcat "github.com/apache/iceberg-go/catalog/sql"
+	_ "github.com/apache/iceberg-go/io/gocloud/s3" // registers s3
 	"github.com/apache/iceberg-go/table"
 	_ "modernc.org/sqlite" // the driver called sqlite
 
@@ -45,26 +51,92 @@ import (
 type Options struct {
 	// ReadOnly opens an existing lake for reading.
 	ReadOnly bool
+	// Beside takes no lock. It reads beside a writer: every snapshot is whole,
+	// but a scan fails when the writer expires its snapshot meanwhile. Without
+	// ReadOnly it may write tables that no sink writes, through Store.Tables.
+	Beside bool
 	// Sync forces a file or a folder that was written to the disk; default
 	// File.Sync. A lake that nobody will miss can do without.
 	Sync func(*os.File) error
+	// Parquet holds table properties that the sink's data files are written
+	// with where the table does not say otherwise; default DefaultParquet().
+	// They do not become properties of the table.
+	Parquet map[string]string
+	// Warehouse is the URI below which OpenSQLite creates tables, as
+	// database/table; default the folder warehouse beside the catalog.
+	Warehouse string
+	// Properties are given to the storage of OpenSQLite in iceberg-go's words,
+	// such as s3.endpoint.
+	Properties map[string]string
 	// Log receives what maintenance did; default none.
 	Log *slog.Logger
 }
 
-// A Store is an open lake folder. It may be used by several goroutines, each
-// with its own tables.
-type Store struct {
-	dir      string
-	readOnly bool
-	disk     *disk
-	log      *slog.Logger
-	db       *sql.DB
-	catalog  *lakeCatalog
-	unlock   func() error
+func (o *Options) defaults() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sync == nil {
+		o.Sync = (*os.File).Sync
+	}
+	if o.Parquet == nil {
+		o.Parquet = DefaultParquet()
+	}
 }
 
-var _ sink.Store = (*Store)(nil)
+// DefaultParquet returns the properties that make commits quick: small files
+// that compaction writes anew need not be squeezed, and no two rows of a file
+// share a position.
+func DefaultParquet() map[string]string {
+	return map[string]string{
+		table.ParquetCompressionLevelKey:                                       "1",
+		"write.parquet.dict-encoding-enabled.column." + catalog.ColumnPosition: "false",
+	}
+}
+
+// tuned returns the table with the properties of Options.Parquet that it lacks.
+func (s *Store) tuned(t *table.Table) (*table.Table, error) {
+	missing := make(iceberg.Properties)
+	for name, value := range s.parquet {
+		if _, ok := t.Properties()[name]; !ok {
+			missing[name] = value
+		}
+	}
+	if len(missing) == 0 {
+		return t, nil
+	}
+	tx := t.NewTransaction()
+	if err := tx.SetProperties(missing); err != nil {
+		return nil, err
+	}
+	staged, err := tx.StagedTable()
+	if err != nil {
+		return nil, err
+	}
+	return staged.Table, nil
+}
+
+// A Store is an open lake. It may be used by several goroutines, each with its
+// own tables.
+type Store struct {
+	name       string // for errors
+	dir        string // that the SQLite catalog is in; empty behind a server
+	location   string // URI below which tables are created; empty if the catalog places them
+	properties map[string]string
+	readOnly   bool
+	beside     bool // no lock
+	disk       *disk
+	parquet    map[string]string
+	log        *slog.Logger
+	db         *sql.DB // nil behind a server
+	catalog    *lakeCatalog
+	unlock     func() error
+}
+
+var (
+	_ sink.Store        = (*Store)(nil)
+	_ sink.Checkpointer = (*Store)(nil)
+)
 
 // ErrLocked is wrapped when another process has the lake open for writing, or
 // for reading while this one wants to write.
@@ -82,52 +154,84 @@ const (
 	catalogPragma = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_txlock=immediate"
 )
 
+func newStore(name string, o Options) *Store {
+	o.defaults()
+	useDisk()
+	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: &disk{sync: o.Sync}, parquet: o.Parquet, properties: o.Properties, log: o.Log}
+}
+
 // Open opens the lake in dir and creates it if there is none.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
-	s, err := open(ctx, dir, o)
+	return openFile(ctx, dir, filepath.Join(dir, catalogFile), filepath.Join(dir, lockFile), o)
+}
+
+// OpenSQLite opens the lake whose catalog is the SQLite database at path, and
+// creates it if there is none. Its lock stands beside it, with .lock behind the
+// name.
+func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
+	return openFile(ctx, path, path, path+".lock", o)
+}
+
+// OpenLake opens a lake behind a catalog of iceberg-go that is open already,
+// such as package catalog/iceberg/remote returns.
+func OpenLake(l *lake.Lake, name string, o Options) (*Store, error) {
+	c, ok := l.Tables.(icecatalog.Catalog)
+	if !ok {
+		return nil, fmt.Errorf("open lake %s: catalog cannot commit", name)
+	}
+	s := newStore(name, o)
+	s.location = strings.TrimRight(l.Location, "/")
+	s.catalog = &lakeCatalog{Catalog: c, disk: s.disk}
+	return s, nil
+}
+
+func openFile(ctx context.Context, name, path, lockPath string, o Options) (*Store, error) {
+	s := newStore(name, o)
+	err := s.openFile(ctx, path, lockPath, o.Warehouse)
 	if err != nil {
-		return nil, fmt.Errorf("open lake %s: %w", dir, oneLine(err))
+		return nil, fmt.Errorf("open lake %s: %w", name, oneLine(err))
 	}
 	return s, nil
 }
 
-func open(ctx context.Context, dir string, o Options) (*Store, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+func (s *Store) openFile(ctx context.Context, path, lockPath, location string) (err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return err
 	}
-	if o.Sync == nil {
-		o.Sync = (*os.File).Sync
+	s.dir, s.location = filepath.Dir(path), strings.TrimRight(location, "/")
+	needed := s.dir
+	if s.location == "" {
+		needed = filepath.Join(s.dir, warehouse)
+		s.location = fileURI(needed)
 	}
-	useDisk()
-	disk := &disk{sync: o.Sync}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	if o.ReadOnly {
-		if _, err := os.Stat(filepath.Join(dir, catalogFile)); errors.Is(err, os.ErrNotExist) {
-			return nil, ErrNoLake
+	if s.readOnly {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return ErrNoLake
 		}
-	} else if err := disk.makeFolder(filepath.Join(dir, warehouse)); err != nil {
-		return nil, err
+	} else if err := s.disk.makeFolder(needed); err != nil {
+		return err
 	}
-	s := &Store{dir: dir, readOnly: o.ReadOnly, disk: disk, log: o.Log}
-	if s.unlock, err = lock(ctx, filepath.Join(dir, lockFile), o.ReadOnly); err != nil {
-		return nil, err
+	if lockPath, err = filepath.Abs(lockPath); err != nil {
+		return err
 	}
-	if err := s.openCatalog(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if !s.beside {
+		if s.unlock, err = lock(ctx, lockPath, s.readOnly); err != nil {
+			return err
+		}
 	}
-	return s, nil
+	if err := s.openCatalog(ctx, path); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
 }
 
-func (s *Store) openCatalog(ctx context.Context) error {
+func (s *Store) openCatalog(ctx context.Context, path string) error {
 	mode, create := "rwc", "true"
 	if s.readOnly {
 		mode, create = "ro", "false"
 	}
 	var err error
-	if s.db, err = sql.Open("sqlite", dataSource(filepath.Join(s.dir, catalogFile), mode)+"&"+catalogPragma); err != nil {
+	if s.db, err = sql.Open("sqlite", dataSource(path, mode)+"&"+catalogPragma); err != nil {
 		return fmt.Errorf("open catalog: %w", err)
 	}
 	var verdict string
@@ -135,12 +239,11 @@ func (s *Store) openCatalog(ctx context.Context) error {
 		return fmt.Errorf("open catalog: %w", err)
 	}
 	if verdict != "ok" {
-		return errors.New("open catalog: " + catalogFile + " is damaged")
+		return errors.New("open catalog: " + filepath.Base(path) + " is damaged")
 	}
-	c, err := sqlcat.NewCatalog(catalogName, s.db, sqlcat.SQLite, iceberg.Properties{
-		"init_catalog_tables": create,
-		"warehouse":           fileURI(filepath.Join(s.dir, warehouse)),
-	})
+	properties := iceberg.Properties{"init_catalog_tables": create, "warehouse": s.location}
+	maps.Copy(properties, s.properties)
+	c, err := sqlcat.NewCatalog(catalogName, s.db, sqlcat.SQLite, properties)
 	if err != nil {
 		return fmt.Errorf("open catalog: %w", err)
 	}
@@ -153,7 +256,9 @@ func (s *Store) openCatalog(ctx context.Context) error {
 func (s *Store) Close() error {
 	var errs []error
 	if s.catalog != nil {
-		errs = append(errs, s.catalog.Close())
+		if c, ok := s.catalog.Catalog.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
@@ -162,14 +267,14 @@ func (s *Store) Close() error {
 		errs = append(errs, s.unlock())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close lake %s: %w", s.dir, oneLine(err))
+		return fmt.Errorf("close lake %s: %w", s.name, oneLine(err))
 	}
 	return nil
 }
 
 // Tables gives what creates and evolves tables access to the lake.
 func (s *Store) Tables() *lake.Lake {
-	return &lake.Lake{Tables: s.catalog, Location: fileURI(filepath.Join(s.dir, warehouse))}
+	return &lake.Lake{Tables: s.catalog, Location: s.location}
 }
 
 // fileURI turns an absolute path into a URI.
@@ -209,11 +314,12 @@ func (s *Store) openTable(ctx context.Context, t *catalog.Table) (*lakeTable, er
 	if err != nil {
 		return nil, err
 	}
-	if err := lake.CheckSchema(current.Schema(), schema); err != nil {
+	columns, _ := t.LakeColumns()
+	opened := &lakeTable{store: s, definition: t, columns: columns, dataFiles: -1, deleteFiles: -1}
+	if opened.pending, err = differs(ctx, t, current); err != nil {
 		return nil, err
 	}
-	columns, _ := t.LakeColumns()
-	return &lakeTable{store: s, definition: t, columns: columns}, nil
+	return opened, nil
 }
 
 func (s *Store) create(ctx context.Context, t *catalog.Table, schema *iceberg.Schema) (*table.Table, error) {
@@ -226,13 +332,19 @@ func (s *Store) create(ctx context.Context, t *catalog.Table, schema *iceberg.Sc
 		return nil, fmt.Errorf("create table: %w", err)
 	}
 	if !exists {
-		if err := s.catalog.CreateNamespace(ctx, namespace, nil); err != nil {
+		if err := s.catalog.CreateNamespace(ctx, namespace, nil); err != nil && !errors.Is(err, icecatalog.ErrNamespaceAlreadyExists) {
 			return nil, fmt.Errorf("create namespace %s: %w", t.Database(), err)
 		}
 	}
-	created, err := s.catalog.CreateTable(ctx, identifier(t), schema,
-		icecatalog.WithLocation(fileURI(filepath.Join(s.dir, warehouse, t.Database(), t.Name()))),
-		icecatalog.WithProperties(lake.NewProperties()))
+	spec, err := lake.SpecOf(t, schema)
+	if err != nil {
+		return nil, fmt.Errorf("create table: %w", err)
+	}
+	options := []icecatalog.CreateTableOpt{icecatalog.WithPartitionSpec(spec), icecatalog.WithProperties(lake.NewProperties(t))}
+	if s.location != "" {
+		options = append(options, icecatalog.WithLocation(s.location+"/"+t.Database()+"/"+t.Name()))
+	}
+	created, err := s.catalog.CreateTable(ctx, identifier(t), schema, options...)
 	if err != nil {
 		return nil, fmt.Errorf("create table: %w", err)
 	}

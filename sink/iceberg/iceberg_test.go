@@ -46,24 +46,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestChaos runs a few seeds of the sink's chaos test on real files.
-func TestChaos(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(6) {
-		dir := t.TempDir()
-		chaos := sinktest.Chaos{
-			Seed: 1000 + seed, Changes: 60, Crashes: int(seed % 3),
-			Open: func(t testing.TB) (sink.Store, func()) {
-				store := open(t, dir)
-				return store, func() { closeStore(t, store) }
-			},
-		}
-		if tally := chaos.Run(t); tally.Superseded == 0 || tally.Commits < 10 {
-			t.Errorf("seed %d: too little happened: %+v", 1000+seed, tally)
-		}
-	}
-}
-
 const tables = `
 version: 1
 database: lake

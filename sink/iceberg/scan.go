@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	"icehose/sink"
 )
 
 // Snapshot returns the id of the current snapshot of t; ok is false while
@@ -26,7 +28,8 @@ func (s *Store) Snapshot(ctx context.Context, t *catalog.Table) (id int64, ok bo
 }
 
 // Scan yields the named columns of the rows that t has in a snapshot, 0 for
-// the current one, in the order of the names. Memory is bounded by one batch
+// the current one, in the order of the names. A column that the table is to
+// get by its next commit is null. Memory is bounded by one batch
 // and the keys of the delete files that speak of one data file. A batch is
 // valid until the next one; Retain keeps it. A table without snapshots has no rows.
 func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error] {
@@ -42,9 +45,16 @@ func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 		if current.CurrentSnapshot() == nil {
 			return
 		}
-		scan := current.Scan(table.WithSelectedFields(columns...), table.WithSnapshotID(snapshotID),
-			table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows))
-		_, batches, err := scan.ToArrowRecords(ctx)
+		options := []table.ScanOption{table.WithSelectedFields(columns...), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)}
+		if snapshotID != 0 && snapshotID != current.CurrentSnapshot().SnapshotID {
+			options = append(options, table.WithSnapshotID(snapshotID))
+		} else if seen, err := view(ctx, t, current); err == nil {
+			current = seen
+		} else if !errors.Is(err, sink.ErrRefused) { // what was refused may still be read
+			fail(err)
+			return
+		}
+		_, batches, err := current.Scan(options...).ToArrowRecords(ctx)
 		if err != nil {
 			fail(err)
 			return

@@ -23,9 +23,17 @@ type lakeTable struct {
 	store      *Store
 	definition *catalog.Table
 	columns    []catalog.Column // lake columns
+	// pending says that the table does not have the columns of the definition
+	// yet: the next commit of rows evolves it.
+	pending bool
+
+	dataFiles, deleteFiles int64 // after the last commit, -1 if unknown
 }
 
-var _ sink.Table = (*lakeTable)(nil)
+var (
+	_ sink.Table       = (*lakeTable)(nil)
+	_ sink.FileCounter = (*lakeTable)(nil)
+)
 
 func (t *lakeTable) current(ctx context.Context) (*table.Table, error) {
 	return t.store.catalog.LoadTable(ctx, identifier(t.definition))
@@ -45,6 +53,20 @@ func (t *lakeTable) Load(ctx context.Context) (sink.State, error) {
 // rowCount reads the number of rows off the newest snapshot's summary, which
 // is exact only while no delete file speaks of any of them.
 func rowCount(t *table.Table) int64 {
+	if summaryCount(t, "total-delete-files") != 0 {
+		return -1
+	}
+	return summaryCount(t, "total-records")
+}
+
+// count notes of how many files the table is made.
+func (t *lakeTable) count(current *table.Table) {
+	t.dataFiles, t.deleteFiles = summaryCount(current, "total-data-files"), summaryCount(current, "total-delete-files")
+}
+
+// summaryCount reads a number off the newest snapshot's summary, -1 if it is
+// not there.
+func summaryCount(t *table.Table, name string) int64 {
 	snapshot := t.CurrentSnapshot()
 	if snapshot == nil {
 		return 0
@@ -52,12 +74,15 @@ func rowCount(t *table.Table) int64 {
 	if snapshot.Summary == nil {
 		return -1
 	}
-	rows, err := strconv.ParseInt(snapshot.Summary.Properties["total-records"], 10, 64)
-	if deletes := snapshot.Summary.Properties["total-delete-files"]; err != nil || deletes != "0" {
+	n, err := strconv.ParseInt(snapshot.Summary.Properties[name], 10, 64)
+	if err != nil {
 		return -1
 	}
-	return rows
+	return n
 }
+
+// Files implements sink.FileCounter.
+func (t *lakeTable) Files() (data, deletes int64) { return t.dataFiles, t.deleteFiles }
 
 // Scan implements sink.Table.
 func (t *lakeTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {

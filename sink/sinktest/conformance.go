@@ -116,15 +116,22 @@ func Row(texts ...string) [][]byte {
 // Contents reads all columns of a table, sorted, nulls as "NULL".
 func Contents(ctx context.Context, t testing.TB, table sink.Table, def *catalog.Table) [][]string {
 	t.Helper()
+	rows, err := contentsOf(ctx, table, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func contentsOf(ctx context.Context, table sink.Table, def *catalog.Table) (rows [][]string, err error) {
 	lake, _ := def.LakeColumns()
 	columns := make([]int, len(lake))
 	for i := range lake {
 		columns[i] = i
 	}
-	var rows [][]string
 	for row, err := range table.Scan(ctx, columns) {
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		texts := make([]string, len(row))
 		for i, v := range row {
@@ -135,7 +142,7 @@ func Contents(ctx context.Context, t testing.TB, table sink.Table, def *catalog.
 		rows = append(rows, texts)
 	}
 	slices.SortFunc(rows, slices.Compare)
-	return rows
+	return rows, nil
 }
 
 func openTable(t *testing.T, store sink.Store, text, name string) (sink.Table, *catalog.Table) {

@@ -15,6 +15,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -36,7 +38,10 @@ const (
 // real lake does.
 type Lake struct {
 	// Fault is asked at each step whether it fails; nil for never.
-	Fault  func(step Step, table string) error
+	Fault func(step Step, table string) error
+	// Disk is asked before each file of a commit, as a lake of files would
+	// write it; nil for never.
+	Disk   *Disk
 	tables map[string]*Table
 }
 
@@ -50,33 +55,68 @@ type Table struct {
 	lake       *Lake
 	name       string
 	columns    []catalog.Column
-	key        []int
+	key        []string
 	mirror     bool
 	rows       [][][]byte
 	properties map[string]string
 	files      map[string][]byte
-	Commits    int // commits made
+	mu         sync.Mutex
+	meddled    atomic.Int64 // commits of somebody else
+	Commits    int          // commits made
 }
 
-// OpenTable implements sink.Store.
+// OpenTable implements sink.Store. A table that lacks columns of def gets them
+// in the first commit of rows, null in the rows before.
 func (l *Lake) OpenTable(_ context.Context, def *catalog.Table) (sink.Table, error) {
 	name := def.Database() + "." + def.Name()
 	columns, _ := def.LakeColumns()
-	if t, ok := l.tables[name]; ok {
-		if !slices.EqualFunc(t.columns, columns, func(a, b catalog.Column) bool { return a.Name == b.Name && a.Type == b.Type }) {
-			return nil, fmt.Errorf("table %s has other columns", name)
+	t, ok := l.tables[name]
+	if !ok {
+		t = &Table{
+			lake: l, name: name, columns: slices.Clone(columns), mirror: def.Mode == catalog.Mirror, key: def.Key,
+			properties: make(map[string]string), files: make(map[string][]byte),
 		}
-		return t, nil
+		l.tables[name] = t
 	}
-	t := &Table{
-		lake: l, name: name, columns: columns, mirror: def.Mode == catalog.Mirror,
-		properties: make(map[string]string), files: make(map[string][]byte),
+	for _, c := range columns {
+		if i := t.index(c.Name); i >= 0 && t.columns[i].Type != c.Type {
+			return nil, fmt.Errorf("table %s has another column %s: %w", name, c.Name, sink.ErrRefused)
+		}
 	}
-	for _, k := range def.Key {
-		t.key = append(t.key, slices.IndexFunc(columns, func(c catalog.Column) bool { return c.Name == k }))
+	return &view{Table: t, columns: columns}, nil
+}
+
+// widen gives the table the columns that it lacks.
+func (t *Table) widen(columns []catalog.Column) {
+	added := slices.DeleteFunc(slices.Clone(columns), func(c catalog.Column) bool { return t.index(c.Name) >= 0 })
+	if len(added) == 0 {
+		return
 	}
-	l.tables[name] = t
-	return t, nil
+	t.columns = append(t.columns, added...)
+}
+
+func (t *Table) index(name string) int {
+	return slices.IndexFunc(t.columns, func(c catalog.Column) bool { return c.Name == name })
+}
+
+// A view is a Table as somebody has opened it: with the columns that his
+// pipeline file has.
+type view struct {
+	*Table
+	columns []catalog.Column
+}
+
+var (
+	_ sink.Table = (*Table)(nil)
+	_ sink.Table = (*view)(nil)
+)
+
+// Commit implements sink.Table.
+func (v *view) Commit(ctx context.Context, b *sink.Batch) error { return v.commit(ctx, b, v.columns) }
+
+// Scan implements sink.Table.
+func (v *view) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
+	return v.scan(ctx, columns, v.columns)
 }
 
 func (t *Table) fault(ctx context.Context, step Step) error {
@@ -94,22 +134,41 @@ func (t *Table) Load(ctx context.Context) (sink.State, error) {
 	if err := t.fault(ctx, Loading); err != nil {
 		return sink.State{}, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	properties := maps.Clone(t.properties)
 	maps.DeleteFunc(properties, func(name, _ string) bool { return !strings.HasPrefix(name, sink.PropertyPrefix) })
 	return sink.State{Properties: properties, Rows: int64(len(t.rows))}, nil
 }
 
-// Commit implements sink.Table.
-func (t *Table) Commit(ctx context.Context, b *sink.Batch) error {
+// Commit implements sink.Table, for batches of all columns of the table.
+func (t *Table) Commit(ctx context.Context, b *sink.Batch) error { return t.commit(ctx, b, t.columns) }
+
+func (t *Table) commit(ctx context.Context, b *sink.Batch, columns []catalog.Column) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := t.fault(ctx, BeforeCommit); err != nil {
 		return err
 	}
 	if t.properties[sink.PropertyCommit] != b.Parent {
 		return sink.ErrConflict
 	}
-	rows, err := t.changed(b)
+	rows, err := t.changed(b, columns)
 	if err != nil {
 		return err
+	}
+	before := t.meddled.Load()
+	if err := t.write(b); err != nil {
+		return err
+	}
+	if t.meddled.Load() != before {
+		return sink.ErrConflict
+	}
+	if b.Inserts.Len()+b.Deletes.Len() > 0 {
+		t.widen(columns)
+		for i := range rows {
+			rows[i] = append(rows[i], make([][]byte, len(t.columns)-len(rows[i]))...)
+		}
 	}
 	t.rows = rows
 	maps.Copy(t.properties, b.Properties)
@@ -126,9 +185,32 @@ func (t *Table) Commit(ctx context.Context, b *sink.Batch) error {
 	return t.fault(ctx, AfterCommit)
 }
 
+// write asks the disk for the files of a commit.
+func (t *Table) write(b *sink.Batch) error {
+	if t.lake.Disk == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range b.Files {
+		names = append(names, f.Name)
+	}
+	if b.Deletes.Len() > 0 {
+		names = append(names, "deletes.parquet")
+	}
+	if b.Inserts.Len() > 0 {
+		names = append(names, "rows.parquet")
+	}
+	for _, name := range append(names, "manifest.avro", "manifest-list.avro", "1.metadata.json") {
+		if err := t.lake.Disk.Write(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // changed returns the rows after b, or how b breaks the promises of a mirror:
 // it deletes only keys that are there, each once, and leaves one row per key.
-func (t *Table) changed(b *sink.Batch) ([][][]byte, error) {
+func (t *Table) changed(b *sink.Batch, columns []catalog.Column) ([][][]byte, error) {
 	gone := make(map[string]bool)
 	for key := range b.Deletes.All() {
 		text := rowText(key, nil)
@@ -138,10 +220,14 @@ func (t *Table) changed(b *sink.Batch) ([][][]byte, error) {
 		gone[text] = true
 	}
 	var rows [][][]byte
+	var keys []int
+	for _, name := range t.key {
+		keys = append(keys, t.index(name))
+	}
 	found := 0
 	held := make(map[string]bool)
 	for _, row := range t.rows {
-		key := rowText(row, t.key)
+		key := rowText(row, keys)
 		if gone[key] {
 			found++
 			continue
@@ -152,8 +238,9 @@ func (t *Table) changed(b *sink.Batch) ([][][]byte, error) {
 	if found < len(gone) {
 		return nil, errors.New("commit deletes a key that is not there")
 	}
-	for row := range b.Inserts.All() {
-		if key := rowText(row, t.key); t.mirror && len(t.key) > 0 {
+	for texts := range b.Inserts.All() {
+		row := t.arrange(texts, columns)
+		if key := rowText(row, keys); t.mirror && len(t.key) > 0 {
 			if held[key] {
 				return nil, errors.New("commit leaves two rows of one key")
 			}
@@ -162,6 +249,20 @@ func (t *Table) changed(b *sink.Batch) ([][][]byte, error) {
 		rows = append(rows, cloneRow(row))
 	}
 	return rows, nil
+}
+
+// arrange puts the texts of columns where the table has them, and those of
+// columns that it will get behind them.
+func (t *Table) arrange(texts [][]byte, columns []catalog.Column) [][]byte {
+	row := make([][]byte, len(t.columns))
+	for i, c := range columns {
+		if at := t.index(c.Name); at >= 0 {
+			row[at] = texts[i]
+		} else {
+			row = append(row, texts[i])
+		}
+	}
+	return row
 }
 
 // rowText makes rows comparable: the values picked, or all.
@@ -195,17 +296,26 @@ func cloneRow(row [][]byte) [][]byte {
 	return out
 }
 
-// Scan implements sink.Table.
+// Scan implements sink.Table, for all columns of the table.
 func (t *Table) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
+	return t.scan(ctx, columns, t.columns)
+}
+
+func (t *Table) scan(ctx context.Context, columns []int, all []catalog.Column) iter.Seq2[[][]byte, error] {
 	return func(yield func([][]byte, error) bool) {
 		if err := t.fault(ctx, Reading); err != nil {
 			yield(nil, err)
 			return
 		}
-		for _, row := range t.rows {
+		t.mu.Lock()
+		rows := t.rows // a commit makes new ones
+		t.mu.Unlock()
+		for _, row := range rows {
 			picked := make([][]byte, len(columns))
 			for i, c := range columns {
-				picked[i] = row[c]
+				if at := t.index(all[c].Name); at >= 0 {
+					picked[i] = row[at]
+				}
 			}
 			if !yield(picked, nil) {
 				return
@@ -219,6 +329,8 @@ func (t *Table) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	if err := t.fault(ctx, Reading); err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	data, ok := t.files[name]
 	if !ok {
 		return nil, fmt.Errorf("read file %s: %w", name, fs.ErrNotExist)
@@ -234,3 +346,6 @@ func (l *Lake) Table(database, name string) *Table { return l.tables[database+".
 
 // RemoveFile loses a file, as a careless cleanup does.
 func (t *Table) RemoveFile(name string) { delete(t.files, name) }
+
+// Meddle is a commit of somebody else who leaves rows and notes alone.
+func (t *Table) Meddle() { t.meddled.Add(1) }

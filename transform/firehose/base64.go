@@ -15,6 +15,10 @@ func appendEncode(dst, src []byte) []byte {
 	return dst[:len(dst)+n]
 }
 
+// decodeSpare is room behind what is decoded: with it, the last bytes are decoded
+// eight at a time like those before them.
+const decodeSpare = 8
+
 // appendDecode appends the bytes of src, which has to be standard base64 with
 // its padding and nothing else: encoding/base64 alone would pass over line
 // ends, which JSON does not allow inside a string.
@@ -23,8 +27,8 @@ func appendDecode(dst, src []byte) (out []byte, ok bool) {
 		return dst, false
 	}
 	n := len(src) / 4 * 3
-	dst = slices.Grow(dst, n)
-	decoded, err := simd.StdEncoding.Decode(dst[len(dst):len(dst)+n], src)
+	dst = slices.Grow(dst, n+decodeSpare)
+	decoded, err := simd.StdEncoding.Decode(dst[len(dst):len(dst)+n+decodeSpare], src)
 	if err != nil || decoded != n-padding(src) {
 		return dst, false
 	}

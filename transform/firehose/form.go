@@ -143,9 +143,7 @@ func (l *leaf) end(b []byte, i int) int {
 	switch {
 	case l.number:
 		from := i
-		for i < len(b) && b[i]-'0' <= 9 {
-			i++
-		}
+		i = cdc.SkipDigits(b, i)
 		if i == from || b[from] == '0' && i-from > 1 {
 			return -1
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"icehose/internal/emf"
 	"icehose/transform"
 )
 
@@ -80,47 +81,33 @@ func NewEMF(out io.Writer, namespace string, clock func() time.Time) *EMF {
 }
 
 type emfLine struct {
-	AWS struct {
-		Timestamp int64     `json:"Timestamp"`
-		Metrics   []emfRule `json:"CloudWatchMetrics"`
-	} `json:"_aws"`
-	Stream     string `json:"stream"`
-	Table      string `json:"table"`
-	Outcome    string `json:"outcome"`
-	Reason     string `json:"reason"`
-	Records    int    `json:"records"`
-	Bytes      int    `json:"bytes"`
-	OldKeyLeft int    `json:"old_key_left"`
-	Drifts     int    `json:"schema_drift"`
-}
-
-type emfRule struct {
-	Namespace  string      `json:"Namespace"`
-	Dimensions [][]string  `json:"Dimensions"`
-	Metrics    []emfMetric `json:"Metrics"`
-}
-
-type emfMetric struct {
-	Name string `json:"Name"`
-	Unit string `json:"Unit"`
+	AWS        emf.Header `json:"_aws"`
+	Stream     string     `json:"stream"`
+	Table      string     `json:"table"`
+	Outcome    string     `json:"outcome"`
+	Reason     string     `json:"reason"`
+	Records    int        `json:"records"`
+	Bytes      int        `json:"bytes"`
+	OldKeyLeft int        `json:"old_key_left"`
+	Drifts     int        `json:"schema_drift"`
 }
 
 // Write writes one line for each count. It has the signature of
 // Options.Metrics. CloudWatch refuses an empty dimension: it becomes "none".
 func (e *EMF) Write(_ context.Context, counts []Count) error {
-	rule := emfRule{
+	header := emf.NewHeader(e.clock(), emf.Rule{
 		Namespace:  e.namespace,
 		Dimensions: [][]string{{"stream", "table", "outcome", "reason"}, {"stream", "outcome"}},
-		Metrics:    []emfMetric{{"records", "Count"}, {"bytes", "Bytes"}, {"old_key_left", "Count"}, {"schema_drift", "Count"}},
-	}
-	now := e.clock().UnixMilli()
+		Metrics: []emf.Metric{
+			{Name: "records", Unit: "Count"}, {Name: "bytes", Unit: "Bytes"}, {Name: "old_key_left", Unit: "Count"}, {Name: "schema_drift", Unit: "Count"},
+		},
+	})
 	var text []byte
 	for _, c := range counts {
 		line := emfLine{
-			Stream: cmp.Or(c.Stream, "none"), Table: cmp.Or(c.Table, "none"), Outcome: string(c.Outcome), Reason: cmp.Or(string(c.Reason), "none"),
+			AWS: header, Stream: cmp.Or(c.Stream, "none"), Table: cmp.Or(c.Table, "none"), Outcome: string(c.Outcome), Reason: cmp.Or(string(c.Reason), "none"),
 			Records: c.Records, Bytes: c.Bytes, OldKeyLeft: c.OldKeyLeft, Drifts: c.Drifts,
 		}
-		line.AWS.Timestamp, line.AWS.Metrics = now, []emfRule{rule}
 		encoded, err := json.Marshal(line)
 		if err != nil {
 			return fmt.Errorf("write metrics: %w", err)

@@ -13,11 +13,15 @@ import (
 // journalHead begins a progress file; the name of the stream follows.
 const journalHead = "icehose redrive progress 1 "
 
+// journalRejected stands before the id of a record that the stream rejected.
+const journalRejected = "rejected "
+
 // A File is a Journal in a file: a line with the stream's name, then one id a
-// line. Only whole lines count, so a file that was cut off while writing is fine.
+// line, with "rejected " before it where the stream does not take the record.
+// Only whole lines count, so a file that was cut off while writing is fine.
 type File struct {
 	file *os.File
-	sent map[string]struct{}
+	done map[string]State
 }
 
 var _ Journal = (*File)(nil)
@@ -29,7 +33,7 @@ func OpenFile(path, stream string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open progress file: %w", err)
 	}
-	f := &File{file: file, sent: make(map[string]struct{})}
+	f := &File{file: file, done: make(map[string]State)}
 	if err := f.load(stream); err != nil {
 		return nil, errors.Join(fmt.Errorf("open progress file %s: %w", path, err), file.Close())
 	}
@@ -55,7 +59,11 @@ func (f *File) load(stream string) error {
 		}
 		whole += int64(len(line))
 		if n > 0 {
-			f.sent[strings.TrimSuffix(line, "\n")] = struct{}{}
+			id, rejected := strings.CutPrefix(strings.TrimSuffix(line, "\n"), journalRejected)
+			f.done[id] = Taken
+			if rejected {
+				f.done[id] = Rejected
+			}
 		}
 	}
 	if err := f.file.Truncate(whole); err != nil {
@@ -71,16 +79,16 @@ func (f *File) load(stream string) error {
 	return err
 }
 
-// Sent implements Journal.
-func (f *File) Sent(id string) bool {
-	_, ok := f.sent[id]
-	return ok
-}
+// State implements Journal.
+func (f *File) State(id string) State { return f.done[id] }
 
 // Note implements Journal.
-func (f *File) Note(ids []string) error {
+func (f *File) Note(ids []string, state State) error {
 	var text bytes.Buffer
 	for _, id := range ids {
+		if state == Rejected {
+			text.WriteString(journalRejected)
+		}
 		text.WriteString(id + "\n")
 	}
 	if _, err := f.file.Write(text.Bytes()); err != nil {
@@ -90,7 +98,7 @@ func (f *File) Note(ids []string) error {
 		return fmt.Errorf("write progress file: %w", err)
 	}
 	for _, id := range ids {
-		f.sent[id] = struct{}{}
+		f.done[id] = state
 	}
 	return nil
 }

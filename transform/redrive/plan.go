@@ -42,6 +42,7 @@ type Entry struct {
 	ID           string // sha256 of the data, in hexadecimal
 	PartitionKey string
 	Data         []byte
+	Where        string // the caller's: names the record in Sender.Examples
 }
 
 // A Key names a row of a mirror, or all of its table.

@@ -8,15 +8,30 @@ import (
 )
 
 // A Stream takes records. Put returns the indexes of the entries that it did
-// not take and that may be tried again; an error is final.
+// not take and that may be tried again; an error is final. An error that wraps
+// ErrRejected says that the call took nothing because of what some entry is.
 type Stream interface {
 	Put(ctx context.Context, entries []Entry) (refused []int, err error)
 }
 
-// A Journal knows what was sent.
+// ErrRejected is wrapped by the error of a Stream that will never take one of
+// the entries: it is too large, or its partition key has a form it does not take.
+var ErrRejected = errors.New("rejected")
+
+// A State is what became of a record.
+type State uint8
+
+// The states.
+const (
+	Unsent   State = iota // nothing yet
+	Taken                 // the stream has it
+	Rejected              // the stream will not take it
+)
+
+// A Journal knows what became of each record.
 type Journal interface {
-	Sent(id string) bool
-	Note(ids []string) error // durable when it returns
+	State(id string) State
+	Note(ids []string, state State) error // durable when it returns
 }
 
 // The limits of one PutRecords call of Kinesis, with room to spare.
@@ -35,10 +50,16 @@ type Sender struct {
 	batch   []Entry
 	size    int
 
-	// Sent and Skipped count entries: those taken by the stream, and those
-	// that the journal had.
-	Sent, Skipped int64
+	// Sent, Skipped and Rejected count entries: those taken by the stream,
+	// those that the journal knew as taken, and those that the stream rejects,
+	// now or by the journal.
+	Sent, Skipped, Rejected int64
+	// Examples are where the first rejected entries stand.
+	Examples []string
 }
+
+// maxExamples is how many rejected entries are named.
+const maxExamples = 10
 
 // NewSender returns a Sender that sends at most rate entries a second. It
 // calls wait to pause; wait returns early with an error when its context ends.
@@ -51,9 +72,14 @@ func NewSender(s Stream, j Journal, rate int, wait func(context.Context, time.Du
 
 // Send sends an entry, now or with others later. Flush sends what is left.
 func (s *Sender) Send(ctx context.Context, e Entry) error {
-	if s.journal.Sent(e.ID) {
+	switch s.journal.State(e.ID) {
+	case Taken:
 		s.Skipped++
 		return nil
+	case Rejected:
+		s.reject(&e)
+		return nil
+	case Unsent:
 	}
 	size := len(e.Data) + len(e.PartitionKey)
 	if len(s.batch) > 0 && (s.size+size > maxSize || len(s.batch) >= min(maxEntries, s.rate)) {
@@ -69,11 +95,20 @@ func (s *Sender) Send(ctx context.Context, e Entry) error {
 // Flush sends what Send has kept. What the stream took is noted even when the
 // rest of the batch fails.
 func (s *Sender) Flush(ctx context.Context) error {
-	rest := s.batch
+	batch := s.batch
 	s.batch, s.size = nil, 0
+	return s.put(ctx, batch)
+}
+
+// put sends a batch. Where the stream rejects it, the halves are sent instead,
+// down to the one entry that it does not take.
+func (s *Sender) put(ctx context.Context, rest []Entry) error {
 	pause := 100 * time.Millisecond
 	for try := 1; len(rest) > 0; try++ {
 		refused, err := s.stream.Put(ctx, rest)
+		if errors.Is(err, ErrRejected) {
+			return s.divide(ctx, rest)
+		}
 		if err != nil {
 			return fmt.Errorf("send records: %w", err)
 		}
@@ -103,6 +138,31 @@ func (s *Sender) Flush(ctx context.Context) error {
 	return nil
 }
 
+// divide sends the halves of a batch that was rejected. What is left of it
+// when it is one entry is noted as rejected.
+func (s *Sender) divide(ctx context.Context, batch []Entry) error {
+	if err := s.wait(ctx, time.Second/time.Duration(s.rate)); err != nil {
+		return fmt.Errorf("send records: %w", err)
+	}
+	if half := len(batch) / 2; half > 0 {
+		if err := s.put(ctx, batch[:half]); err != nil {
+			return err
+		}
+		return s.put(ctx, batch[half:])
+	}
+	s.reject(&batch[0])
+	if err := s.journal.Note([]string{batch[0].ID}, Rejected); err != nil {
+		return fmt.Errorf("send records: %w", err)
+	}
+	return nil
+}
+
+func (s *Sender) reject(e *Entry) {
+	if s.Rejected++; len(s.Examples) < maxExamples {
+		s.Examples = append(s.Examples, e.Where)
+	}
+}
+
 // note writes down what of a batch was taken.
 func (s *Sender) note(batch []Entry, refused []int) error {
 	left := make(map[int]bool, len(refused))
@@ -116,7 +176,7 @@ func (s *Sender) note(batch []Entry, refused []int) error {
 		}
 	}
 	s.Sent += int64(len(ids))
-	if err := s.journal.Note(ids); err != nil {
+	if err := s.journal.Note(ids, Taken); err != nil {
 		return fmt.Errorf("send records: %w", err)
 	}
 	return nil

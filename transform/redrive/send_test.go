@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,9 +170,64 @@ func TestSendGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = sendAll(t.Context(), s, entries(2))
-	if err == nil || !strings.Contains(err.Error(), "refused 1 records 8 times") || s.Sent != 1 || !j.Sent("0001") || j.Sent("0000") {
+	if err == nil || !strings.Contains(err.Error(), "refused 1 records 8 times") || s.Sent != 1 || j.State("0001") != redrive.Taken || j.State("0000") != redrive.Unsent {
 		t.Errorf("sent %d, %v", s.Sent, err)
 	}
+}
+
+// One record that the stream never takes costs itself only, in each run.
+func TestSendGoesOnAfterRejected(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		list := entries(rapid.IntRange(1, 40).Draw(rt, "records"))
+		bad := rapid.SliceOfNDistinct(rapid.IntRange(0, len(list)-1), 0, 3, rapid.ID).Draw(rt, "rejected")
+		for i := range list {
+			list[i].Where = list[i].ID
+		}
+		var want []string
+		slices.Sort(bad)
+		for _, i := range bad {
+			list[i].PartitionKey = "rejected"
+			want = append(want, list[i].ID)
+		}
+		path := filepath.Join(t.TempDir(), "p")
+		for run := range 2 {
+			stream := &fakeStream{}
+			j := journal(t, path)
+			s, err := redrive.NewSender(pickyStream{stream}, j, 16, (&waiter{}).wait)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if err := sendAll(t.Context(), s, list); err != nil {
+				rt.Fatal(err)
+			}
+			if taken := int64(len(list) - len(bad)); run == 0 && s.Sent != taken || run == 1 && s.Skipped != taken || s.Rejected != int64(len(bad)) {
+				rt.Errorf("run %d: sent %d, skipped %d, rejected %d of %d", run, s.Sent, s.Skipped, s.Rejected, len(list))
+			}
+			if run == 1 && len(stream.calls) != 0 {
+				rt.Errorf("the second run called %d times", len(stream.calls))
+			}
+			if diff := cmp.Diff(want, s.Examples); diff != "" {
+				rt.Errorf("run %d: examples (-want +got):\n%s", run, diff)
+			}
+			if err := j.Close(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+// A pickyStream takes no call with an entry of the partition key "rejected".
+type pickyStream struct{ *fakeStream }
+
+func (s pickyStream) Put(ctx context.Context, entries []redrive.Entry) ([]int, error) {
+	for _, e := range entries {
+		if e.PartitionKey == "rejected" {
+			s.calls = append(s.calls, nil)
+			return nil, fmt.Errorf("put: %w", redrive.ErrRejected)
+		}
+	}
+	return s.fakeStream.Put(ctx, entries)
 }
 
 func TestSendStopsWithItsContext(t *testing.T) {
@@ -248,7 +304,7 @@ func TestJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "p")
 	j := journal(t, path)
-	if err := j.Note([]string{"a", "b"}); err != nil {
+	if err := j.Note([]string{"a", "b"}, redrive.Taken); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -264,17 +320,20 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := journal(t, path)
-	if !again.Sent("a") || !again.Sent("b") || again.Sent("torn") {
+	if again.State("a") != redrive.Taken || again.State("b") != redrive.Taken || again.State("torn") != redrive.Unsent {
 		t.Error("the file was not read as it was written")
 	}
-	if err := again.Note([]string{"c"}); err != nil {
+	if err := again.Note([]string{"c"}, redrive.Rejected); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if content, err := os.ReadFile(path); err != nil || string(content) != "icehose redrive progress 1 changes\na\nb\nc\n" {
+	if content, err := os.ReadFile(path); err != nil || string(content) != "icehose redrive progress 1 changes\na\nb\nrejected c\n" {
 		t.Errorf("%q, %v", content, err)
+	}
+	if third := journal(t, path); third.State("c") != redrive.Rejected || third.State("rejected c") != redrive.Unsent {
+		t.Error("a rejected record is not known again")
 	}
 	for name, content := range map[string]string{"stream": "icehose redrive progress 1 other\na\n", "file": "precious", "long file": "precious\nthings\n"} {
 		other := filepath.Join(t.TempDir(), "x")
@@ -292,7 +351,7 @@ func TestJournal(t *testing.T) {
 	if err := os.WriteFile(path, []byte("icehose red"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if torn := journal(t, path); torn.Sent("a") {
+	if torn := journal(t, path); torn.State("a") != redrive.Unsent {
 		t.Error("a torn head has entries")
 	}
 	if _, err := redrive.OpenFile(filepath.Join(t.TempDir(), "no", "p"), "changes"); !errors.Is(err, os.ErrNotExist) {

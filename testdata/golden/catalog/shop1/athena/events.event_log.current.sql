@@ -1,41 +1,80 @@
 -- Current rows: per key the changes above its last end (a delete, or a key change
 -- away from it), per column the latest that carries it. cdc_unresolved lists columns
--- whose value no change of this key carries.
+-- whose value the changelog does not give.
 CREATE OR REPLACE VIEW "events"."event_log_current" AS
-WITH ended AS (
-  SELECT "tenant", "at", "tag", max("cdc_position") AS cdc_ended
-  FROM (
-    SELECT "tenant", "at", "tag", "cdc_position"
-    FROM "events"."event_log"
-    WHERE "cdc_operation" = 'delete'
-    UNION ALL
-    SELECT CAST(json_extract_scalar("cdc_old_key", '$[0]') AS uuid) AS "tenant", CAST(replace(replace(json_extract_scalar("cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AS "at", from_hex(json_extract_scalar("cdc_old_key", '$[2]')) AS "tag", "cdc_position"
-    FROM "events"."event_log"
-    WHERE "cdc_old_key" IS NOT NULL AND "cdc_operation" <> 'delete'
-  ) AS ends
-  GROUP BY "tenant", "at", "tag"
-),
-alive AS (
-  SELECT c.*
+WITH ends AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag", c."cdc_position" AS cdc_end
   FROM "events"."event_log" AS c
-  LEFT JOIN ended AS e ON c."tenant" = e."tenant" AND c."at" = e."at" AND c."tag" = e."tag"
+  WHERE c."cdc_operation" = 'delete'
+  UNION ALL
+  SELECT CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) AS "tenant", CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) AS "tag", c."cdc_position"
+  FROM "events"."event_log" AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+    AND (CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) <> CAST(c."tenant" AS varchar) OR CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) <> CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) OR from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) <> c."tag")
+),
+ended AS (
+  SELECT e."tenant", e."at", e."tag", max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  GROUP BY e."tenant", e."at", e."tag"
+),
+latest AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag",
+    max_by(c."local_at", c."cdc_position") AS "local_at",
+    max_by(c."clock", c."cdc_position") AS "clock",
+    max_by(c."day", c."cdc_position") AS "day",
+    max_by(c."ok", c."cdc_position") AS "ok",
+    max_by(c."score", c."cdc_position") AS "score",
+    max_by(c."weight", c."cdc_position") AS "weight",
+    max_by(c."digest", c."cdc_position") AS "digest",
+    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key,
+    max(c."cdc_position") AS "cdc_position",
+    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
+  FROM "events"."event_log" AS c
+  LEFT JOIN ended AS e ON CAST(c."tenant" AS varchar) = e."tenant" AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = e."at" AND c."tag" = e."tag"
   WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY CAST(c."tenant" AS varchar), CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)), c."tag"
+),
+hop1 AS (
+  SELECT p."tenant", p."at", p."tag", CAST(CAST(json_extract_scalar(p.cdc_moved_key, '$[0]') AS uuid) AS varchar) AS cdc_old_0, CAST(CAST(replace(replace(json_extract_scalar(p.cdc_moved_key, '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS cdc_old_1, from_hex(json_extract_scalar(p.cdc_moved_key, '$[2]')) AS cdc_old_2, p.cdc_moved
+  FROM latest AS p
+  WHERE p.cdc_moved IS NOT NULL AND (p.cdc_unknown_9)
+),
+ended1 AS (
+  SELECT h."tenant", h."at", h."tag", max(e.cdc_end) AS cdc_ended
+  FROM hop1 AS h
+  JOIN ends AS e ON e."tenant" = h.cdc_old_0 AND e."at" = h.cdc_old_1 AND e."tag" = h.cdc_old_2 AND e.cdc_end < h.cdc_moved
+  GROUP BY h."tenant", h."at", h."tag"
+),
+before1 AS (
+  SELECT h."tenant", h."at", h."tag",
+    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key
+  FROM hop1 AS h
+  JOIN "events"."event_log" AS c ON CAST(c."tenant" AS varchar) = h.cdc_old_0 AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = h.cdc_old_1 AND c."tag" = h.cdc_old_2 AND c."cdc_position" < h.cdc_moved
+  LEFT JOIN ended1 AS e ON h."tenant" = e."tenant" AND h."at" = e."at" AND h."tag" = e."tag"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY h."tenant", h."at", h."tag"
 )
 SELECT
-  CAST("tenant" AS varchar) AS "tenant",
-  CAST("at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at",
-  "tag",
-  max_by("local_at", "cdc_position") AS "local_at",
-  CAST(max_by("clock", "cdc_position") AS varchar) AS "clock",
-  max_by("day", "cdc_position") AS "day",
-  max_by("ok", "cdc_position") AS "ok",
-  max_by("score", "cdc_position") AS "score",
-  max_by("weight", "cdc_position") AS "weight",
-  max_by("body", "cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR "cdc_old_key" IS NOT NULL) AS "body",
-  max_by("digest", "cdc_position") AS "digest",
-  max("cdc_position") AS "cdc_position",
-  CAST(max_by("cdc_committed_at", "cdc_position") AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at",
+  l."tenant",
+  l."at",
+  l."tag",
+  l."local_at" AS "local_at",
+  CAST(l."clock" AS varchar) AS "clock",
+  l."day" AS "day",
+  l."ok" AS "ok",
+  l."score" AS "score",
+  l."weight" AS "weight",
+  CASE WHEN NOT l.cdc_unknown_9 THEN l."body" WHEN NOT b1.cdc_unknown_9 THEN b1."body" END AS "body",
+  l."digest" AS "digest",
   nullif(array_join(ARRAY[
-        CASE WHEN coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), "cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR "cdc_old_key" IS NOT NULL), true) THEN 'body' END], ','), '') AS "cdc_unresolved"
-FROM alive
-GROUP BY "tenant", "at", "tag";
+        CASE WHEN coalesce(l.cdc_unknown_9, true) AND coalesce(b1.cdc_unknown_9, true) THEN 'body' END], ','), '') AS "cdc_unresolved",
+  l."cdc_position" AS "cdc_position",
+  CAST(l."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
+FROM latest AS l
+LEFT JOIN before1 AS b1 ON l."tenant" = b1."tenant" AND l."at" = b1."at" AND l."tag" = b1."tag";

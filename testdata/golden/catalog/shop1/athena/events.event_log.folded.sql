@@ -1,5 +1,4 @@
--- Holds the rows of "events"."event_log_current" as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of "events"."event_log_current" as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `events`.`event_log_folded` (
   `tenant` string,
   `at` timestamp,
@@ -12,9 +11,9 @@ CREATE TABLE IF NOT EXISTS `events`.`event_log_folded` (
   `weight` double,
   `body` string,
   `digest` binary,
+  `cdc_unresolved` string,
   `cdc_position` string,
-  `cdc_committed_at` timestamp,
-  `cdc_unresolved` string
+  `cdc_committed_at` timestamp
 )
 LOCATION 's3://lake/wh/events/event_log_folded'
 TBLPROPERTIES ('table_type' = 'ICEBERG', 'format' = 'parquet', 'write_compression' = 'zstd');

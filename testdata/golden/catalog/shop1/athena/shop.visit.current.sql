@@ -3,20 +3,20 @@
 -- means nothing, since nothing says of which row it speaks.
 CREATE OR REPLACE VIEW "shop"."visit_current" AS
 WITH newest AS (
-  SELECT max(substr("cdc_position", 1, 37)) AS cdc_floor
-  FROM "shop"."visit"
-  WHERE substr("cdc_position", 39, 1) = '0'
+  SELECT max(substr(c."cdc_position", 1, 37)) AS cdc_floor
+  FROM "shop"."visit" AS c
+  WHERE substr(c."cdc_position", 39, 1) = '0'
 )
 SELECT DISTINCT
-  "url",
-  CAST("at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at",
-  "cdc_position" AS "cdc_position",
-  CAST("cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
+  c."url" AS "url",
+  CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at",
+  c."cdc_position" AS "cdc_position",
+  CAST(c."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
 FROM "shop"."visit" AS c
 CROSS JOIN newest AS n
-WHERE "cdc_operation" IN ('load', 'insert')
+WHERE c."cdc_operation" IN ('load', 'insert')
   AND (
-    n.cdc_floor IS NULL
-    OR (substr("cdc_position", 39, 1) = '0' AND substr("cdc_position", 1, 37) = n.cdc_floor)
-    OR (NOT substr("cdc_position", 39, 1) = '0' AND (substr("cdc_position", 1, 37) > n.cdc_floor OR (substr("cdc_position", 1, 37) = n.cdc_floor AND substr("cdc_position", 6, 32) = '00000000000000000000000000000000')))
-  );
+  n.cdc_floor IS NULL
+  OR (substr(c."cdc_position", 39, 1) = '0' AND substr(c."cdc_position", 1, 37) = n.cdc_floor)
+  OR (NOT substr(c."cdc_position", 39, 1) = '0' AND (substr(c."cdc_position", 1, 37) > n.cdc_floor OR (substr(c."cdc_position", 1, 37) = n.cdc_floor AND substr(c."cdc_position", 6, 32) = '00000000000000000000000000000000')))
+);

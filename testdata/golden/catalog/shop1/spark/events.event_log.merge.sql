@@ -1,28 +1,124 @@
--- Brings the folded table up to date for the keys that changed within the window.
--- Run it without the line marked WINDOW the first time, after a load or a reload,
--- and after deliveries that were late by more than the window.
+-- Brings `events`.`event_log_folded` up to date: the keys that new files of the changelog
+-- speak of are folded anew, whenever their rows arrived. icehose merge runs it,
+-- the first time too, and keeps account. To run it yourself, replace
+--   ${from}     the snapshot of the changelog that the last run read up to
+--   ${to}       the changelog's newest snapshot
+--   ${current}  the newest snapshot of the current table
+-- and keep ${to} for the next run only after this one has succeeded: a run that
+-- was killed, or that is repeated, does no harm. If another run has changed the
+-- current table since ${current}, this one changes nothing: begin again.
 MERGE INTO `events`.`event_log_folded` AS t
-USING (
-  WITH recent AS (
-    SELECT *
-    FROM `events`.`event_log`
-    WHERE `cdc_committed_at` >= current_timestamp - INTERVAL '7' DAY -- WINDOW
-  ),
-  touched AS (
-    SELECT `tenant` AS `tenant`, `at` AS `at`, `tag` AS `tag`
-    FROM recent
-    UNION
-    SELECT get_json_object(`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(`cdc_old_key`, '$[2]')) AS `tag`
-    FROM recent
-    WHERE `cdc_old_key` IS NOT NULL AND `cdc_operation` <> 'delete'
-  )
-  SELECT k.`tenant`, k.`at`, k.`tag`, c.`local_at`, c.`clock`, c.`day`, c.`ok`, c.`score`, c.`weight`, c.`body`, c.`digest`, c.`cdc_position`, c.`cdc_committed_at`, c.`cdc_unresolved`
-  FROM touched AS k
-  LEFT JOIN `events`.`event_log_current` AS c ON k.`tenant` = c.`tenant` AND k.`at` = c.`at` AND k.`tag` = c.`tag`
-) AS s
+USING (SELECT * FROM (
+WITH spoken AS (
+  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`
+  FROM `events`.`event_log` WITH ('start-snapshot-id' = '${from}', 'end-snapshot-id' = '${to}') AS c
+  UNION
+  SELECT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`
+  FROM `events`.`event_log` WITH ('start-snapshot-id' = '${from}', 'end-snapshot-id' = '${to}') AS c
+  WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+  UNION
+  SELECT `tenant`, `at`, `tag`
+  FROM `events`.`event_log_folded`
+  WHERE false
+),
+heirs1 AS (
+  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`
+  FROM `events`.`event_log` VERSION AS OF ${to} AS c
+  JOIN spoken AS k ON get_json_object(c.`cdc_old_key`, '$[0]') = k.`tenant` AND CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) = k.`at` AND unhex(get_json_object(c.`cdc_old_key`, '$[2]')) = k.`tag`
+  WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NOT NULL
+),
+touched AS (
+  SELECT `tenant`, `at`, `tag`
+  FROM spoken
+  UNION
+  SELECT `tenant`, `at`, `tag`
+  FROM heirs1
+),
+ends AS (
+  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position` AS cdc_end
+  FROM `events`.`event_log` VERSION AS OF ${to} AS c
+  WHERE c.`cdc_operation` = 'delete'
+  UNION ALL
+  SELECT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`, c.`cdc_position`
+  FROM `events`.`event_log` VERSION AS OF ${to} AS c
+  WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+    AND (get_json_object(c.`cdc_old_key`, '$[0]') <> c.`tenant` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) <> c.`at` OR unhex(get_json_object(c.`cdc_old_key`, '$[2]')) <> c.`tag`)
+),
+ended AS (
+  SELECT e.`tenant`, e.`at`, e.`tag`, max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  JOIN touched AS k ON e.`tenant` = k.`tenant` AND e.`at` = k.`at` AND e.`tag` = k.`tag`
+  GROUP BY e.`tenant`, e.`at`, e.`tag`
+),
+latest AS (
+  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`,
+    max_by(c.`local_at`, c.`cdc_position`) AS `local_at`,
+    max_by(c.`clock`, c.`cdc_position`) AS `clock`,
+    max_by(c.`day`, c.`cdc_position`) AS `day`,
+    max_by(c.`ok`, c.`cdc_position`) AS `ok`,
+    max_by(c.`score`, c.`cdc_position`) AS `score`,
+    max_by(c.`weight`, c.`cdc_position`) AS `weight`,
+    max_by(c.`digest`, c.`cdc_position`) AS `digest`,
+    max_by(c.`body`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS `body`,
+    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
+    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
+    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key,
+    max(c.`cdc_position`) AS `cdc_position`,
+    max_by(c.`cdc_committed_at`, c.`cdc_position`) AS `cdc_committed_at`
+  FROM `events`.`event_log` VERSION AS OF ${to} AS c
+  JOIN touched AS k ON c.`tenant` = k.`tenant` AND c.`at` = k.`at` AND c.`tag` = k.`tag`
+  LEFT JOIN ended AS e ON c.`tenant` = e.`tenant` AND c.`at` = e.`at` AND c.`tag` = e.`tag`
+  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+  GROUP BY c.`tenant`, c.`at`, c.`tag`
+),
+hop1 AS (
+  SELECT p.`tenant`, p.`at`, p.`tag`, get_json_object(p.cdc_moved_key, '$[0]') AS cdc_old_0, CAST(get_json_object(p.cdc_moved_key, '$[1]') AS TIMESTAMP) AS cdc_old_1, unhex(get_json_object(p.cdc_moved_key, '$[2]')) AS cdc_old_2, p.cdc_moved
+  FROM latest AS p
+  WHERE p.cdc_moved IS NOT NULL AND (p.cdc_unknown_9)
+),
+ended1 AS (
+  SELECT h.`tenant`, h.`at`, h.`tag`, max(e.cdc_end) AS cdc_ended
+  FROM hop1 AS h
+  JOIN ends AS e ON e.`tenant` = h.cdc_old_0 AND e.`at` = h.cdc_old_1 AND e.`tag` = h.cdc_old_2 AND e.cdc_end < h.cdc_moved
+  GROUP BY h.`tenant`, h.`at`, h.`tag`
+),
+before1 AS (
+  SELECT h.`tenant`, h.`at`, h.`tag`,
+    max_by(c.`body`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS `body`,
+    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
+    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
+    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key
+  FROM hop1 AS h
+  JOIN `events`.`event_log` VERSION AS OF ${to} AS c ON c.`tenant` = h.cdc_old_0 AND c.`at` = h.cdc_old_1 AND c.`tag` = h.cdc_old_2 AND c.`cdc_position` < h.cdc_moved
+  LEFT JOIN ended1 AS e ON h.`tenant` = e.`tenant` AND h.`at` = e.`at` AND h.`tag` = e.`tag`
+  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+  GROUP BY h.`tenant`, h.`at`, h.`tag`
+)
+SELECT
+  k.`tenant`,
+  k.`at`,
+  k.`tag`,
+  l.`local_at` AS `local_at`,
+  l.`clock` AS `clock`,
+  l.`day` AS `day`,
+  l.`ok` AS `ok`,
+  l.`score` AS `score`,
+  l.`weight` AS `weight`,
+  CASE WHEN NOT l.cdc_unknown_9 THEN l.`body` WHEN NOT b1.cdc_unknown_9 THEN b1.`body` END AS `body`,
+  l.`digest` AS `digest`,
+  nullif(concat_ws(',',
+        CASE WHEN coalesce(l.cdc_unknown_9, true) AND coalesce(b1.cdc_unknown_9, true) THEN 'body' END), '') AS `cdc_unresolved`,
+  l.`cdc_position` AS `cdc_position`,
+  l.`cdc_committed_at` AS `cdc_committed_at`,
+  e.cdc_ended
+FROM touched AS k
+LEFT JOIN latest AS l ON k.`tenant` = l.`tenant` AND k.`at` = l.`at` AND k.`tag` = l.`tag`
+LEFT JOIN ended AS e ON k.`tenant` = e.`tenant` AND k.`at` = e.`at` AND k.`tag` = e.`tag`
+LEFT JOIN before1 AS b1 ON k.`tenant` = b1.`tenant` AND k.`at` = b1.`at` AND k.`tag` = b1.`tag`
+) AS r WHERE EXISTS (SELECT 1 FROM `events`.`event_log_folded`.refs WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t.`tenant` = s.`tenant` AND t.`at` = s.`at` AND t.`tag` = s.`tag`
-WHEN MATCHED AND s.`cdc_position` IS NULL THEN DELETE
-WHEN MATCHED THEN UPDATE SET
+WHEN MATCHED AND s.`cdc_position` IS NULL AND (false OR t.`cdc_position` <= s.cdc_ended) THEN DELETE
+WHEN MATCHED AND s.`cdc_position` IS NOT NULL AND (false OR t.`cdc_position` <= s.`cdc_position`) THEN UPDATE SET
   `local_at` = s.`local_at`,
   `clock` = s.`clock`,
   `day` = s.`day`,
@@ -31,8 +127,8 @@ WHEN MATCHED THEN UPDATE SET
   `weight` = s.`weight`,
   `body` = s.`body`,
   `digest` = s.`digest`,
+  `cdc_unresolved` = s.`cdc_unresolved`,
   `cdc_position` = s.`cdc_position`,
-  `cdc_committed_at` = s.`cdc_committed_at`,
-  `cdc_unresolved` = s.`cdc_unresolved`
-WHEN NOT MATCHED AND s.`cdc_position` IS NOT NULL THEN INSERT (`tenant`, `at`, `tag`, `local_at`, `clock`, `day`, `ok`, `score`, `weight`, `body`, `digest`, `cdc_position`, `cdc_committed_at`, `cdc_unresolved`)
-  VALUES (s.`tenant`, s.`at`, s.`tag`, s.`local_at`, s.`clock`, s.`day`, s.`ok`, s.`score`, s.`weight`, s.`body`, s.`digest`, s.`cdc_position`, s.`cdc_committed_at`, s.`cdc_unresolved`);
+  `cdc_committed_at` = s.`cdc_committed_at`
+WHEN NOT MATCHED AND s.`cdc_position` IS NOT NULL THEN INSERT (`tenant`, `at`, `tag`, `local_at`, `clock`, `day`, `ok`, `score`, `weight`, `body`, `digest`, `cdc_unresolved`, `cdc_position`, `cdc_committed_at`)
+  VALUES (s.`tenant`, s.`at`, s.`tag`, s.`local_at`, s.`clock`, s.`day`, s.`ok`, s.`score`, s.`weight`, s.`body`, s.`digest`, s.`cdc_unresolved`, s.`cdc_position`, s.`cdc_committed_at`);

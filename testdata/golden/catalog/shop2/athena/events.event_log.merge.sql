@@ -1,28 +1,132 @@
--- Brings the folded table up to date for the keys that changed within the window.
--- Run it without the line marked WINDOW the first time, after a load or a reload,
--- and after deliveries that were late by more than the window.
+-- Brings "events"."event_log_folded" up to date: the keys that new files of the changelog
+-- speak of are folded anew, whenever their rows arrived. icehose merge runs it,
+-- the first time too, and keeps account. To run it yourself, replace
+--   ${from}     the snapshot of the changelog that the last run read up to
+--   ${to}       the changelog's newest snapshot
+--   ${current}  the newest snapshot of the current table
+-- and keep ${to} for the next run only after this one has succeeded: a run that
+-- was killed, or that is repeated, does no harm. If another run has changed the
+-- current table since ${current}, this one changes nothing: begin again.
 MERGE INTO "events"."event_log_folded" AS t
-USING (
-  WITH recent AS (
-    SELECT *
-    FROM "events"."event_log"
-    WHERE "cdc_committed_at" >= current_timestamp - INTERVAL '7' DAY -- WINDOW
-  ),
-  touched AS (
-    SELECT CAST("tenant" AS varchar) AS "tenant", CAST("at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", "tag" AS "tag"
-    FROM recent
-    UNION
-    SELECT CAST(CAST(json_extract_scalar("cdc_old_key", '$[0]') AS uuid) AS varchar) AS "tenant", CAST(CAST(replace(replace(json_extract_scalar("cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", from_hex(json_extract_scalar("cdc_old_key", '$[2]')) AS "tag"
-    FROM recent
-    WHERE "cdc_old_key" IS NOT NULL AND "cdc_operation" <> 'delete'
-  )
-  SELECT k."tenant", k."at", k."tag", c."local_at", c."clock", c."day", c."ok", c."score", c."weight", c."body", c."tries", c."lang", c."digest", c."cdc_position", c."cdc_committed_at", c."cdc_unresolved"
-  FROM touched AS k
-  LEFT JOIN "events"."event_log_current" AS c ON k."tenant" = c."tenant" AND k."at" = c."at" AND k."tag" = c."tag"
-) AS s
+USING (SELECT * FROM (
+WITH spoken AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag"
+  FROM (SELECT * FROM "events"."event_log" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "events"."event_log" FOR VERSION AS OF ${from})) AS c
+  UNION
+  SELECT CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) AS "tenant", CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) AS "tag"
+  FROM (SELECT * FROM "events"."event_log" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "events"."event_log" FOR VERSION AS OF ${from})) AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+  UNION
+  SELECT "tenant", "at", "tag"
+  FROM "events"."event_log_folded"
+  WHERE false
+),
+heirs1 AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag"
+  FROM "events"."event_log" FOR VERSION AS OF ${to} AS c
+  JOIN spoken AS k ON CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) = k."tenant" AND CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) = k."at" AND from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) = k."tag"
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete' AND c."cdc_absent" IS NOT NULL
+),
+touched AS (
+  SELECT "tenant", "at", "tag"
+  FROM spoken
+  UNION
+  SELECT "tenant", "at", "tag"
+  FROM heirs1
+),
+ends AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag", c."cdc_position" AS cdc_end
+  FROM "events"."event_log" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_operation" = 'delete'
+  UNION ALL
+  SELECT CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) AS "tenant", CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) AS "tag", c."cdc_position"
+  FROM "events"."event_log" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+    AND (CAST(CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS uuid) AS varchar) <> CAST(c."tenant" AS varchar) OR CAST(CAST(replace(replace(json_extract_scalar(c."cdc_old_key", '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) <> CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) OR from_hex(json_extract_scalar(c."cdc_old_key", '$[2]')) <> c."tag")
+),
+ended AS (
+  SELECT e."tenant", e."at", e."tag", max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  JOIN touched AS k ON e."tenant" = k."tenant" AND e."at" = k."at" AND e."tag" = k."tag"
+  GROUP BY e."tenant", e."at", e."tag"
+),
+latest AS (
+  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag",
+    max_by(c."local_at", c."cdc_position") AS "local_at",
+    max_by(c."clock", c."cdc_position") AS "clock",
+    max_by(c."day", c."cdc_position") AS "day",
+    max_by(c."ok", c."cdc_position") AS "ok",
+    max_by(c."score", c."cdc_position") AS "score",
+    max_by(c."weight", c."cdc_position") AS "weight",
+    max_by(c."tries", c."cdc_position") AS "tries",
+    max_by(c."digest", c."cdc_position") AS "digest",
+    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max_by(c."lang", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS "lang",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'lang'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key,
+    max(c."cdc_position") AS "cdc_position",
+    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
+  FROM "events"."event_log" FOR VERSION AS OF ${to} AS c
+  JOIN touched AS k ON CAST(c."tenant" AS varchar) = k."tenant" AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = k."at" AND c."tag" = k."tag"
+  LEFT JOIN ended AS e ON CAST(c."tenant" AS varchar) = e."tenant" AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = e."at" AND c."tag" = e."tag"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY CAST(c."tenant" AS varchar), CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)), c."tag"
+),
+hop1 AS (
+  SELECT p."tenant", p."at", p."tag", CAST(CAST(json_extract_scalar(p.cdc_moved_key, '$[0]') AS uuid) AS varchar) AS cdc_old_0, CAST(CAST(replace(replace(json_extract_scalar(p.cdc_moved_key, '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS cdc_old_1, from_hex(json_extract_scalar(p.cdc_moved_key, '$[2]')) AS cdc_old_2, p.cdc_moved
+  FROM latest AS p
+  WHERE p.cdc_moved IS NOT NULL AND (p.cdc_unknown_9 OR p.cdc_unknown_11)
+),
+ended1 AS (
+  SELECT h."tenant", h."at", h."tag", max(e.cdc_end) AS cdc_ended
+  FROM hop1 AS h
+  JOIN ends AS e ON e."tenant" = h.cdc_old_0 AND e."at" = h.cdc_old_1 AND e."tag" = h.cdc_old_2 AND e.cdc_end < h.cdc_moved
+  GROUP BY h."tenant", h."at", h."tag"
+),
+before1 AS (
+  SELECT h."tenant", h."at", h."tag",
+    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max_by(c."lang", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS "lang",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'lang'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key
+  FROM hop1 AS h
+  JOIN "events"."event_log" FOR VERSION AS OF ${to} AS c ON CAST(c."tenant" AS varchar) = h.cdc_old_0 AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = h.cdc_old_1 AND c."tag" = h.cdc_old_2 AND c."cdc_position" < h.cdc_moved
+  LEFT JOIN ended1 AS e ON h."tenant" = e."tenant" AND h."at" = e."at" AND h."tag" = e."tag"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY h."tenant", h."at", h."tag"
+)
+SELECT
+  k."tenant",
+  k."at",
+  k."tag",
+  l."local_at" AS "local_at",
+  CAST(l."clock" AS varchar) AS "clock",
+  l."day" AS "day",
+  l."ok" AS "ok",
+  l."score" AS "score",
+  l."weight" AS "weight",
+  CASE WHEN NOT l.cdc_unknown_9 THEN l."body" WHEN NOT b1.cdc_unknown_9 THEN b1."body" END AS "body",
+  coalesce(l."tries", CAST('0' AS integer)) AS "tries",
+  CASE WHEN NOT l.cdc_unknown_11 THEN coalesce(l."lang", 'en') WHEN NOT b1.cdc_unknown_11 THEN coalesce(b1."lang", 'en') END AS "lang",
+  l."digest" AS "digest",
+  nullif(array_join(ARRAY[
+        CASE WHEN coalesce(l.cdc_unknown_9, true) AND coalesce(b1.cdc_unknown_9, true) THEN 'body' END,
+        CASE WHEN coalesce(l.cdc_unknown_11, true) AND coalesce(b1.cdc_unknown_11, true) THEN 'lang' END], ','), '') AS "cdc_unresolved",
+  l."cdc_position" AS "cdc_position",
+  CAST(l."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at",
+  e.cdc_ended
+FROM touched AS k
+LEFT JOIN latest AS l ON k."tenant" = l."tenant" AND k."at" = l."at" AND k."tag" = l."tag"
+LEFT JOIN ended AS e ON k."tenant" = e."tenant" AND k."at" = e."at" AND k."tag" = e."tag"
+LEFT JOIN before1 AS b1 ON k."tenant" = b1."tenant" AND k."at" = b1."at" AND k."tag" = b1."tag"
+) AS r WHERE EXISTS (SELECT 1 FROM "events"."event_log_folded$refs" WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t."tenant" = s."tenant" AND t."at" = s."at" AND t."tag" = s."tag"
-WHEN MATCHED AND s."cdc_position" IS NULL THEN DELETE
-WHEN MATCHED THEN UPDATE SET
+WHEN MATCHED AND s."cdc_position" IS NULL AND (false OR t."cdc_position" <= s.cdc_ended) THEN DELETE
+WHEN MATCHED AND s."cdc_position" IS NOT NULL AND (false OR t."cdc_position" <= s."cdc_position") THEN UPDATE SET
   "local_at" = s."local_at",
   "clock" = s."clock",
   "day" = s."day",
@@ -33,8 +137,8 @@ WHEN MATCHED THEN UPDATE SET
   "tries" = s."tries",
   "lang" = s."lang",
   "digest" = s."digest",
+  "cdc_unresolved" = s."cdc_unresolved",
   "cdc_position" = s."cdc_position",
-  "cdc_committed_at" = s."cdc_committed_at",
-  "cdc_unresolved" = s."cdc_unresolved"
-WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("tenant", "at", "tag", "local_at", "clock", "day", "ok", "score", "weight", "body", "tries", "lang", "digest", "cdc_position", "cdc_committed_at", "cdc_unresolved")
-  VALUES (s."tenant", s."at", s."tag", s."local_at", s."clock", s."day", s."ok", s."score", s."weight", s."body", s."tries", s."lang", s."digest", s."cdc_position", s."cdc_committed_at", s."cdc_unresolved");
+  "cdc_committed_at" = s."cdc_committed_at"
+WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("tenant", "at", "tag", "local_at", "clock", "day", "ok", "score", "weight", "body", "tries", "lang", "digest", "cdc_unresolved", "cdc_position", "cdc_committed_at")
+  VALUES (s."tenant", s."at", s."tag", s."local_at", s."clock", s."day", s."ok", s."score", s."weight", s."body", s."tries", s."lang", s."digest", s."cdc_unresolved", s."cdc_position", s."cdc_committed_at");

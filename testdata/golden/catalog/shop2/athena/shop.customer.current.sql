@@ -4,6 +4,6 @@ SELECT
   "id",
   coalesce("since", CAST('2020-02-29' AS date)) AS "since",
   coalesce("note", 'it''s a \') AS "note",
-  "cdc_position" AS "cdc_position",
+  "cdc_position",
   CAST("cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
 FROM "shop"."customer";

@@ -1,5 +1,4 @@
--- Holds the rows of "shop"."visit_current" as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of "shop"."visit_current" as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `shop`.`visit_folded` (
   `url` string,
   `at` timestamp,

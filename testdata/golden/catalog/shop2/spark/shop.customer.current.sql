@@ -5,6 +5,6 @@ SELECT
   `id`,
   coalesce(`since`, CAST('2020-02-29' AS DATE)) AS `since`,
   coalesce(`note`, 'it\'s a \\') AS `note`,
-  `cdc_position` AS `cdc_position`,
-  `cdc_committed_at` AS `cdc_committed_at`
+  `cdc_position`,
+  `cdc_committed_at`
 FROM `shop`.`customer`;

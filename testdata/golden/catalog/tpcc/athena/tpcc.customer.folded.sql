@@ -1,5 +1,4 @@
--- Holds the rows of "tpcc"."customer_current" as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of "tpcc"."customer_current" as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `tpcc`.`customer_folded` (
   `c_id` int,
   `c_d_id` int,
@@ -22,9 +21,9 @@ CREATE TABLE IF NOT EXISTS `tpcc`.`customer_folded` (
   `c_payment_cnt` decimal(4,0),
   `c_delivery_cnt` decimal(4,0),
   `c_data` string,
+  `cdc_unresolved` string,
   `cdc_position` string,
-  `cdc_committed_at` timestamp,
-  `cdc_unresolved` string
+  `cdc_committed_at` timestamp
 )
 LOCATION 's3://lake/wh/tpcc/customer_folded'
 TBLPROPERTIES ('table_type' = 'ICEBERG', 'format' = 'parquet', 'write_compression' = 'zstd');

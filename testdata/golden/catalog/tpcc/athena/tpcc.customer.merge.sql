@@ -1,28 +1,184 @@
--- Brings the folded table up to date for the keys that changed within the window.
--- Run it without the line marked WINDOW the first time, after a load or a reload,
--- and after deliveries that were late by more than the window.
+-- Brings "tpcc"."customer_folded" up to date: the keys that new files of the changelog
+-- speak of are folded anew, whenever their rows arrived. icehose merge runs it,
+-- the first time too, and keeps account. To run it yourself, replace
+--   ${from}     the snapshot of the changelog that the last run read up to
+--   ${to}       the changelog's newest snapshot
+--   ${current}  the newest snapshot of the current table
+-- and keep ${to} for the next run only after this one has succeeded: a run that
+-- was killed, or that is repeated, does no harm. If another run has changed the
+-- current table since ${current}, this one changes nothing: begin again.
 MERGE INTO "tpcc"."customer_folded" AS t
-USING (
-  WITH recent AS (
-    SELECT *
-    FROM "tpcc"."customer"
-    WHERE "cdc_committed_at" >= current_timestamp - INTERVAL '7' DAY -- WINDOW
-  ),
-  touched AS (
-    SELECT "c_w_id" AS "c_w_id", "c_d_id" AS "c_d_id", "c_id" AS "c_id"
-    FROM recent
-    UNION
-    SELECT CAST(json_extract_scalar("cdc_old_key", '$[0]') AS integer) AS "c_w_id", CAST(json_extract_scalar("cdc_old_key", '$[1]') AS integer) AS "c_d_id", CAST(json_extract_scalar("cdc_old_key", '$[2]') AS integer) AS "c_id"
-    FROM recent
-    WHERE "cdc_old_key" IS NOT NULL AND "cdc_operation" <> 'delete'
-  )
-  SELECT k."c_w_id", k."c_d_id", k."c_id", c."c_first", c."c_middle", c."c_last", c."c_street_1", c."c_street_2", c."c_city", c."c_state", c."c_zip", c."c_phone", c."c_since", c."c_credit", c."c_credit_lim", c."c_discount", c."c_balance", c."c_ytd_payment", c."c_payment_cnt", c."c_delivery_cnt", c."c_data", c."cdc_position", c."cdc_committed_at", c."cdc_unresolved"
-  FROM touched AS k
-  LEFT JOIN "tpcc"."customer_current" AS c ON k."c_w_id" = c."c_w_id" AND k."c_d_id" = c."c_d_id" AND k."c_id" = c."c_id"
-) AS s
+USING (SELECT * FROM (
+WITH spoken AS (
+  SELECT c."c_w_id" AS "c_w_id", c."c_d_id" AS "c_d_id", c."c_id" AS "c_id"
+  FROM (SELECT * FROM "tpcc"."customer" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "tpcc"."customer" FOR VERSION AS OF ${from})) AS c
+  UNION
+  SELECT CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) AS "c_w_id", CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) AS "c_d_id", CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) AS "c_id"
+  FROM (SELECT * FROM "tpcc"."customer" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "tpcc"."customer" FOR VERSION AS OF ${from})) AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+  UNION
+  SELECT "c_w_id", "c_d_id", "c_id"
+  FROM "tpcc"."customer_folded"
+  WHERE false
+),
+heirs1 AS (
+  SELECT c."c_w_id" AS "c_w_id", c."c_d_id" AS "c_d_id", c."c_id" AS "c_id"
+  FROM "tpcc"."customer" FOR VERSION AS OF ${to} AS c
+  JOIN spoken AS k ON CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) = k."c_w_id" AND CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) = k."c_d_id" AND CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) = k."c_id"
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete' AND c."cdc_absent" IS NOT NULL
+),
+touched AS (
+  SELECT "c_w_id", "c_d_id", "c_id"
+  FROM spoken
+  UNION
+  SELECT "c_w_id", "c_d_id", "c_id"
+  FROM heirs1
+),
+ends AS (
+  SELECT c."c_w_id" AS "c_w_id", c."c_d_id" AS "c_d_id", c."c_id" AS "c_id", c."cdc_position" AS cdc_end
+  FROM "tpcc"."customer" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_operation" = 'delete'
+  UNION ALL
+  SELECT CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) AS "c_w_id", CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) AS "c_d_id", CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) AS "c_id", c."cdc_position"
+  FROM "tpcc"."customer" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+    AND (CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) <> c."c_w_id" OR CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) <> c."c_d_id" OR CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) <> c."c_id")
+),
+ended AS (
+  SELECT e."c_w_id", e."c_d_id", e."c_id", max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  JOIN touched AS k ON e."c_w_id" = k."c_w_id" AND e."c_d_id" = k."c_d_id" AND e."c_id" = k."c_id"
+  GROUP BY e."c_w_id", e."c_d_id", e."c_id"
+),
+latest AS (
+  SELECT c."c_w_id" AS "c_w_id", c."c_d_id" AS "c_d_id", c."c_id" AS "c_id",
+    max_by(c."c_since", c."cdc_position") AS "c_since",
+    max_by(c."c_credit_lim", c."cdc_position") AS "c_credit_lim",
+    max_by(c."c_discount", c."cdc_position") AS "c_discount",
+    max_by(c."c_balance", c."cdc_position") AS "c_balance",
+    max_by(c."c_ytd_payment", c."cdc_position") AS "c_ytd_payment",
+    max_by(c."c_payment_cnt", c."cdc_position") AS "c_payment_cnt",
+    max_by(c."c_delivery_cnt", c."cdc_position") AS "c_delivery_cnt",
+    max_by(c."c_first", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_first') OR c."cdc_old_key" IS NOT NULL) AS "c_first",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_first'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_first') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_3,
+    max_by(c."c_middle", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_middle') OR c."cdc_old_key" IS NOT NULL) AS "c_middle",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_middle'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_middle') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_4,
+    max_by(c."c_last", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_last') OR c."cdc_old_key" IS NOT NULL) AS "c_last",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_last'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_last') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_5,
+    max_by(c."c_street_1", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1') OR c."cdc_old_key" IS NOT NULL) AS "c_street_1",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_6,
+    max_by(c."c_street_2", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2') OR c."cdc_old_key" IS NOT NULL) AS "c_street_2",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_7,
+    max_by(c."c_city", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_city') OR c."cdc_old_key" IS NOT NULL) AS "c_city",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_city'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_city') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_8,
+    max_by(c."c_state", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_state') OR c."cdc_old_key" IS NOT NULL) AS "c_state",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_state'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_state') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max_by(c."c_zip", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_zip') OR c."cdc_old_key" IS NOT NULL) AS "c_zip",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_zip'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_zip') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_10,
+    max_by(c."c_phone", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_phone') OR c."cdc_old_key" IS NOT NULL) AS "c_phone",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_phone'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_phone') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
+    max_by(c."c_credit", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_credit') OR c."cdc_old_key" IS NOT NULL) AS "c_credit",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_credit'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_credit') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_13,
+    max_by(c."c_data", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_data') OR c."cdc_old_key" IS NOT NULL) AS "c_data",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_data'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_data') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_20,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key,
+    max(c."cdc_position") AS "cdc_position",
+    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
+  FROM "tpcc"."customer" FOR VERSION AS OF ${to} AS c
+  JOIN touched AS k ON c."c_w_id" = k."c_w_id" AND c."c_d_id" = k."c_d_id" AND c."c_id" = k."c_id"
+  LEFT JOIN ended AS e ON c."c_w_id" = e."c_w_id" AND c."c_d_id" = e."c_d_id" AND c."c_id" = e."c_id"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY c."c_w_id", c."c_d_id", c."c_id"
+),
+hop1 AS (
+  SELECT p."c_w_id", p."c_d_id", p."c_id", CAST(json_extract_scalar(p.cdc_moved_key, '$[0]') AS integer) AS cdc_old_0, CAST(json_extract_scalar(p.cdc_moved_key, '$[1]') AS integer) AS cdc_old_1, CAST(json_extract_scalar(p.cdc_moved_key, '$[2]') AS integer) AS cdc_old_2, p.cdc_moved
+  FROM latest AS p
+  WHERE p.cdc_moved IS NOT NULL AND (p.cdc_unknown_3 OR p.cdc_unknown_4 OR p.cdc_unknown_5 OR p.cdc_unknown_6 OR p.cdc_unknown_7 OR p.cdc_unknown_8 OR p.cdc_unknown_9 OR p.cdc_unknown_10 OR p.cdc_unknown_11 OR p.cdc_unknown_13 OR p.cdc_unknown_20)
+),
+ended1 AS (
+  SELECT h."c_w_id", h."c_d_id", h."c_id", max(e.cdc_end) AS cdc_ended
+  FROM hop1 AS h
+  JOIN ends AS e ON e."c_w_id" = h.cdc_old_0 AND e."c_d_id" = h.cdc_old_1 AND e."c_id" = h.cdc_old_2 AND e.cdc_end < h.cdc_moved
+  GROUP BY h."c_w_id", h."c_d_id", h."c_id"
+),
+before1 AS (
+  SELECT h."c_w_id", h."c_d_id", h."c_id",
+    max_by(c."c_first", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_first') OR c."cdc_old_key" IS NOT NULL) AS "c_first",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_first'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_first') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_3,
+    max_by(c."c_middle", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_middle') OR c."cdc_old_key" IS NOT NULL) AS "c_middle",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_middle'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_middle') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_4,
+    max_by(c."c_last", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_last') OR c."cdc_old_key" IS NOT NULL) AS "c_last",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_last'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_last') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_5,
+    max_by(c."c_street_1", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1') OR c."cdc_old_key" IS NOT NULL) AS "c_street_1",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_1') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_6,
+    max_by(c."c_street_2", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2') OR c."cdc_old_key" IS NOT NULL) AS "c_street_2",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_street_2') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_7,
+    max_by(c."c_city", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_city') OR c."cdc_old_key" IS NOT NULL) AS "c_city",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_city'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_city') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_8,
+    max_by(c."c_state", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_state') OR c."cdc_old_key" IS NOT NULL) AS "c_state",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_state'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_state') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
+    max_by(c."c_zip", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_zip') OR c."cdc_old_key" IS NOT NULL) AS "c_zip",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_zip'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_zip') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_10,
+    max_by(c."c_phone", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_phone') OR c."cdc_old_key" IS NOT NULL) AS "c_phone",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_phone'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_phone') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
+    max_by(c."c_credit", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_credit') OR c."cdc_old_key" IS NOT NULL) AS "c_credit",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_credit'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_credit') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_13,
+    max_by(c."c_data", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_data') OR c."cdc_old_key" IS NOT NULL) AS "c_data",
+    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'c_data'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'c_data') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_20,
+    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
+    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key
+  FROM hop1 AS h
+  JOIN "tpcc"."customer" FOR VERSION AS OF ${to} AS c ON c."c_w_id" = h.cdc_old_0 AND c."c_d_id" = h.cdc_old_1 AND c."c_id" = h.cdc_old_2 AND c."cdc_position" < h.cdc_moved
+  LEFT JOIN ended1 AS e ON h."c_w_id" = e."c_w_id" AND h."c_d_id" = e."c_d_id" AND h."c_id" = e."c_id"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY h."c_w_id", h."c_d_id", h."c_id"
+)
+SELECT
+  k."c_id",
+  k."c_d_id",
+  k."c_w_id",
+  CASE WHEN NOT l.cdc_unknown_3 THEN l."c_first" WHEN NOT b1.cdc_unknown_3 THEN b1."c_first" END AS "c_first",
+  CASE WHEN NOT l.cdc_unknown_4 THEN l."c_middle" WHEN NOT b1.cdc_unknown_4 THEN b1."c_middle" END AS "c_middle",
+  CASE WHEN NOT l.cdc_unknown_5 THEN l."c_last" WHEN NOT b1.cdc_unknown_5 THEN b1."c_last" END AS "c_last",
+  CASE WHEN NOT l.cdc_unknown_6 THEN l."c_street_1" WHEN NOT b1.cdc_unknown_6 THEN b1."c_street_1" END AS "c_street_1",
+  CASE WHEN NOT l.cdc_unknown_7 THEN l."c_street_2" WHEN NOT b1.cdc_unknown_7 THEN b1."c_street_2" END AS "c_street_2",
+  CASE WHEN NOT l.cdc_unknown_8 THEN l."c_city" WHEN NOT b1.cdc_unknown_8 THEN b1."c_city" END AS "c_city",
+  CASE WHEN NOT l.cdc_unknown_9 THEN l."c_state" WHEN NOT b1.cdc_unknown_9 THEN b1."c_state" END AS "c_state",
+  CASE WHEN NOT l.cdc_unknown_10 THEN l."c_zip" WHEN NOT b1.cdc_unknown_10 THEN b1."c_zip" END AS "c_zip",
+  CASE WHEN NOT l.cdc_unknown_11 THEN l."c_phone" WHEN NOT b1.cdc_unknown_11 THEN b1."c_phone" END AS "c_phone",
+  l."c_since" AS "c_since",
+  CASE WHEN NOT l.cdc_unknown_13 THEN l."c_credit" WHEN NOT b1.cdc_unknown_13 THEN b1."c_credit" END AS "c_credit",
+  l."c_credit_lim" AS "c_credit_lim",
+  l."c_discount" AS "c_discount",
+  l."c_balance" AS "c_balance",
+  l."c_ytd_payment" AS "c_ytd_payment",
+  l."c_payment_cnt" AS "c_payment_cnt",
+  l."c_delivery_cnt" AS "c_delivery_cnt",
+  CASE WHEN NOT l.cdc_unknown_20 THEN l."c_data" WHEN NOT b1.cdc_unknown_20 THEN b1."c_data" END AS "c_data",
+  nullif(array_join(ARRAY[
+        CASE WHEN coalesce(l.cdc_unknown_3, true) AND coalesce(b1.cdc_unknown_3, true) THEN 'c_first' END,
+        CASE WHEN coalesce(l.cdc_unknown_4, true) AND coalesce(b1.cdc_unknown_4, true) THEN 'c_middle' END,
+        CASE WHEN coalesce(l.cdc_unknown_5, true) AND coalesce(b1.cdc_unknown_5, true) THEN 'c_last' END,
+        CASE WHEN coalesce(l.cdc_unknown_6, true) AND coalesce(b1.cdc_unknown_6, true) THEN 'c_street_1' END,
+        CASE WHEN coalesce(l.cdc_unknown_7, true) AND coalesce(b1.cdc_unknown_7, true) THEN 'c_street_2' END,
+        CASE WHEN coalesce(l.cdc_unknown_8, true) AND coalesce(b1.cdc_unknown_8, true) THEN 'c_city' END,
+        CASE WHEN coalesce(l.cdc_unknown_9, true) AND coalesce(b1.cdc_unknown_9, true) THEN 'c_state' END,
+        CASE WHEN coalesce(l.cdc_unknown_10, true) AND coalesce(b1.cdc_unknown_10, true) THEN 'c_zip' END,
+        CASE WHEN coalesce(l.cdc_unknown_11, true) AND coalesce(b1.cdc_unknown_11, true) THEN 'c_phone' END,
+        CASE WHEN coalesce(l.cdc_unknown_13, true) AND coalesce(b1.cdc_unknown_13, true) THEN 'c_credit' END,
+        CASE WHEN coalesce(l.cdc_unknown_20, true) AND coalesce(b1.cdc_unknown_20, true) THEN 'c_data' END], ','), '') AS "cdc_unresolved",
+  l."cdc_position" AS "cdc_position",
+  CAST(l."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at",
+  e.cdc_ended
+FROM touched AS k
+LEFT JOIN latest AS l ON k."c_w_id" = l."c_w_id" AND k."c_d_id" = l."c_d_id" AND k."c_id" = l."c_id"
+LEFT JOIN ended AS e ON k."c_w_id" = e."c_w_id" AND k."c_d_id" = e."c_d_id" AND k."c_id" = e."c_id"
+LEFT JOIN before1 AS b1 ON k."c_w_id" = b1."c_w_id" AND k."c_d_id" = b1."c_d_id" AND k."c_id" = b1."c_id"
+) AS r WHERE EXISTS (SELECT 1 FROM "tpcc"."customer_folded$refs" WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t."c_w_id" = s."c_w_id" AND t."c_d_id" = s."c_d_id" AND t."c_id" = s."c_id"
-WHEN MATCHED AND s."cdc_position" IS NULL THEN DELETE
-WHEN MATCHED THEN UPDATE SET
+WHEN MATCHED AND s."cdc_position" IS NULL AND (false OR t."cdc_position" <= s.cdc_ended) THEN DELETE
+WHEN MATCHED AND s."cdc_position" IS NOT NULL AND (false OR t."cdc_position" <= s."cdc_position") THEN UPDATE SET
   "c_first" = s."c_first",
   "c_middle" = s."c_middle",
   "c_last" = s."c_last",
@@ -41,8 +197,8 @@ WHEN MATCHED THEN UPDATE SET
   "c_payment_cnt" = s."c_payment_cnt",
   "c_delivery_cnt" = s."c_delivery_cnt",
   "c_data" = s."c_data",
+  "cdc_unresolved" = s."cdc_unresolved",
   "cdc_position" = s."cdc_position",
-  "cdc_committed_at" = s."cdc_committed_at",
-  "cdc_unresolved" = s."cdc_unresolved"
-WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("c_id", "c_d_id", "c_w_id", "c_first", "c_middle", "c_last", "c_street_1", "c_street_2", "c_city", "c_state", "c_zip", "c_phone", "c_since", "c_credit", "c_credit_lim", "c_discount", "c_balance", "c_ytd_payment", "c_payment_cnt", "c_delivery_cnt", "c_data", "cdc_position", "cdc_committed_at", "cdc_unresolved")
-  VALUES (s."c_id", s."c_d_id", s."c_w_id", s."c_first", s."c_middle", s."c_last", s."c_street_1", s."c_street_2", s."c_city", s."c_state", s."c_zip", s."c_phone", s."c_since", s."c_credit", s."c_credit_lim", s."c_discount", s."c_balance", s."c_ytd_payment", s."c_payment_cnt", s."c_delivery_cnt", s."c_data", s."cdc_position", s."cdc_committed_at", s."cdc_unresolved");
+  "cdc_committed_at" = s."cdc_committed_at"
+WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("c_id", "c_d_id", "c_w_id", "c_first", "c_middle", "c_last", "c_street_1", "c_street_2", "c_city", "c_state", "c_zip", "c_phone", "c_since", "c_credit", "c_credit_lim", "c_discount", "c_balance", "c_ytd_payment", "c_payment_cnt", "c_delivery_cnt", "c_data", "cdc_unresolved", "cdc_position", "cdc_committed_at")
+  VALUES (s."c_id", s."c_d_id", s."c_w_id", s."c_first", s."c_middle", s."c_last", s."c_street_1", s."c_street_2", s."c_city", s."c_state", s."c_zip", s."c_phone", s."c_since", s."c_credit", s."c_credit_lim", s."c_discount", s."c_balance", s."c_ytd_payment", s."c_payment_cnt", s."c_delivery_cnt", s."c_data", s."cdc_unresolved", s."cdc_position", s."cdc_committed_at");

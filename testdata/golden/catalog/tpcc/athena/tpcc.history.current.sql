@@ -3,26 +3,26 @@
 -- means nothing, since nothing says of which row it speaks.
 CREATE OR REPLACE VIEW "tpcc"."history_current" AS
 WITH newest AS (
-  SELECT max(substr("cdc_position", 1, 37)) AS cdc_floor
-  FROM "tpcc"."history"
-  WHERE substr("cdc_position", 39, 1) = '0'
+  SELECT max(substr(c."cdc_position", 1, 37)) AS cdc_floor
+  FROM "tpcc"."history" AS c
+  WHERE substr(c."cdc_position", 39, 1) = '0'
 )
 SELECT DISTINCT
-  "h_c_id",
-  "h_c_d_id",
-  "h_c_w_id",
-  "h_d_id",
-  "h_w_id",
-  "h_date",
-  "h_amount",
-  "h_data",
-  "cdc_position" AS "cdc_position",
-  CAST("cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
+  c."h_c_id" AS "h_c_id",
+  c."h_c_d_id" AS "h_c_d_id",
+  c."h_c_w_id" AS "h_c_w_id",
+  c."h_d_id" AS "h_d_id",
+  c."h_w_id" AS "h_w_id",
+  c."h_date" AS "h_date",
+  c."h_amount" AS "h_amount",
+  c."h_data" AS "h_data",
+  c."cdc_position" AS "cdc_position",
+  CAST(c."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at"
 FROM "tpcc"."history" AS c
 CROSS JOIN newest AS n
-WHERE "cdc_operation" IN ('load', 'insert')
+WHERE c."cdc_operation" IN ('load', 'insert')
   AND (
-    n.cdc_floor IS NULL
-    OR (substr("cdc_position", 39, 1) = '0' AND substr("cdc_position", 1, 37) = n.cdc_floor)
-    OR (NOT substr("cdc_position", 39, 1) = '0' AND (substr("cdc_position", 1, 37) > n.cdc_floor OR (substr("cdc_position", 1, 37) = n.cdc_floor AND substr("cdc_position", 6, 32) = '00000000000000000000000000000000')))
-  );
+  n.cdc_floor IS NULL
+  OR (substr(c."cdc_position", 39, 1) = '0' AND substr(c."cdc_position", 1, 37) = n.cdc_floor)
+  OR (NOT substr(c."cdc_position", 39, 1) = '0' AND (substr(c."cdc_position", 1, 37) > n.cdc_floor OR (substr(c."cdc_position", 1, 37) = n.cdc_floor AND substr(c."cdc_position", 6, 32) = '00000000000000000000000000000000')))
+);

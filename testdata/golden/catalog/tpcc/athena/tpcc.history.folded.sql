@@ -1,5 +1,4 @@
--- Holds the rows of "tpcc"."history_current" as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of "tpcc"."history_current" as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `tpcc`.`history_folded` (
   `h_c_id` int,
   `h_c_d_id` int,

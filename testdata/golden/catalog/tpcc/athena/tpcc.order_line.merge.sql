@@ -1,36 +1,88 @@
--- Brings the folded table up to date for the keys that changed within the window.
--- Run it without the line marked WINDOW the first time, after a load or a reload,
--- and after deliveries that were late by more than the window.
+-- Brings "tpcc"."order_line_folded" up to date: the keys that new files of the changelog
+-- speak of are folded anew, whenever their rows arrived. icehose merge runs it,
+-- the first time too, and keeps account. To run it yourself, replace
+--   ${from}     the snapshot of the changelog that the last run read up to
+--   ${to}       the changelog's newest snapshot
+--   ${current}  the newest snapshot of the current table
+-- and keep ${to} for the next run only after this one has succeeded: a run that
+-- was killed, or that is repeated, does no harm. If another run has changed the
+-- current table since ${current}, this one changes nothing: begin again.
 MERGE INTO "tpcc"."order_line_folded" AS t
-USING (
-  WITH recent AS (
-    SELECT *
-    FROM "tpcc"."order_line"
-    WHERE "cdc_committed_at" >= current_timestamp - INTERVAL '7' DAY -- WINDOW
-  ),
-  touched AS (
-    SELECT "ol_w_id" AS "ol_w_id", "ol_d_id" AS "ol_d_id", "ol_o_id" AS "ol_o_id", "ol_number" AS "ol_number"
-    FROM recent
-    UNION
-    SELECT CAST(json_extract_scalar("cdc_old_key", '$[0]') AS integer) AS "ol_w_id", CAST(json_extract_scalar("cdc_old_key", '$[1]') AS integer) AS "ol_d_id", CAST(json_extract_scalar("cdc_old_key", '$[2]') AS integer) AS "ol_o_id", CAST(json_extract_scalar("cdc_old_key", '$[3]') AS integer) AS "ol_number"
-    FROM recent
-    WHERE "cdc_old_key" IS NOT NULL AND "cdc_operation" <> 'delete'
-  )
-  SELECT k."ol_w_id", k."ol_d_id", k."ol_o_id", k."ol_number", c."ol_i_id", c."ol_supply_w_id", c."ol_delivery_d", c."ol_quantity", c."ol_amount", c."ol_dist_info", c."cdc_position", c."cdc_committed_at", c."cdc_unresolved"
-  FROM touched AS k
-  LEFT JOIN "tpcc"."order_line_current" AS c ON k."ol_w_id" = c."ol_w_id" AND k."ol_d_id" = c."ol_d_id" AND k."ol_o_id" = c."ol_o_id" AND k."ol_number" = c."ol_number"
-) AS s
+USING (SELECT * FROM (
+WITH touched AS (
+  SELECT c."ol_w_id" AS "ol_w_id", c."ol_d_id" AS "ol_d_id", c."ol_o_id" AS "ol_o_id", c."ol_number" AS "ol_number"
+  FROM (SELECT * FROM "tpcc"."order_line" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "tpcc"."order_line" FOR VERSION AS OF ${from})) AS c
+  UNION
+  SELECT CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) AS "ol_w_id", CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) AS "ol_d_id", CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) AS "ol_o_id", CAST(json_extract_scalar(c."cdc_old_key", '$[3]') AS integer) AS "ol_number"
+  FROM (SELECT * FROM "tpcc"."order_line" FOR VERSION AS OF ${to} WHERE "$path" NOT IN (SELECT "$path" FROM "tpcc"."order_line" FOR VERSION AS OF ${from})) AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+  UNION
+  SELECT "ol_w_id", "ol_d_id", "ol_o_id", "ol_number"
+  FROM "tpcc"."order_line_folded"
+  WHERE false
+),
+ends AS (
+  SELECT c."ol_w_id" AS "ol_w_id", c."ol_d_id" AS "ol_d_id", c."ol_o_id" AS "ol_o_id", c."ol_number" AS "ol_number", c."cdc_position" AS cdc_end
+  FROM "tpcc"."order_line" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_operation" = 'delete'
+  UNION ALL
+  SELECT CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) AS "ol_w_id", CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) AS "ol_d_id", CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) AS "ol_o_id", CAST(json_extract_scalar(c."cdc_old_key", '$[3]') AS integer) AS "ol_number", c."cdc_position"
+  FROM "tpcc"."order_line" FOR VERSION AS OF ${to} AS c
+  WHERE c."cdc_old_key" IS NOT NULL AND c."cdc_operation" <> 'delete'
+    AND (CAST(json_extract_scalar(c."cdc_old_key", '$[0]') AS integer) <> c."ol_w_id" OR CAST(json_extract_scalar(c."cdc_old_key", '$[1]') AS integer) <> c."ol_d_id" OR CAST(json_extract_scalar(c."cdc_old_key", '$[2]') AS integer) <> c."ol_o_id" OR CAST(json_extract_scalar(c."cdc_old_key", '$[3]') AS integer) <> c."ol_number")
+),
+ended AS (
+  SELECT e."ol_w_id", e."ol_d_id", e."ol_o_id", e."ol_number", max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  JOIN touched AS k ON e."ol_w_id" = k."ol_w_id" AND e."ol_d_id" = k."ol_d_id" AND e."ol_o_id" = k."ol_o_id" AND e."ol_number" = k."ol_number"
+  GROUP BY e."ol_w_id", e."ol_d_id", e."ol_o_id", e."ol_number"
+),
+latest AS (
+  SELECT c."ol_w_id" AS "ol_w_id", c."ol_d_id" AS "ol_d_id", c."ol_o_id" AS "ol_o_id", c."ol_number" AS "ol_number",
+    max_by(c."ol_i_id", c."cdc_position") AS "ol_i_id",
+    max_by(c."ol_supply_w_id", c."cdc_position") AS "ol_supply_w_id",
+    max_by(c."ol_delivery_d", c."cdc_position") AS "ol_delivery_d",
+    max_by(c."ol_quantity", c."cdc_position") AS "ol_quantity",
+    max_by(c."ol_amount", c."cdc_position") AS "ol_amount",
+    max_by(c."ol_dist_info", c."cdc_position") AS "ol_dist_info",
+    max(c."cdc_position") AS "cdc_position",
+    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
+  FROM "tpcc"."order_line" FOR VERSION AS OF ${to} AS c
+  JOIN touched AS k ON c."ol_w_id" = k."ol_w_id" AND c."ol_d_id" = k."ol_d_id" AND c."ol_o_id" = k."ol_o_id" AND c."ol_number" = k."ol_number"
+  LEFT JOIN ended AS e ON c."ol_w_id" = e."ol_w_id" AND c."ol_d_id" = e."ol_d_id" AND c."ol_o_id" = e."ol_o_id" AND c."ol_number" = e."ol_number"
+  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+  GROUP BY c."ol_w_id", c."ol_d_id", c."ol_o_id", c."ol_number"
+)
+SELECT
+  k."ol_o_id",
+  k."ol_d_id",
+  k."ol_w_id",
+  k."ol_number",
+  l."ol_i_id" AS "ol_i_id",
+  l."ol_supply_w_id" AS "ol_supply_w_id",
+  l."ol_delivery_d" AS "ol_delivery_d",
+  l."ol_quantity" AS "ol_quantity",
+  l."ol_amount" AS "ol_amount",
+  l."ol_dist_info" AS "ol_dist_info",
+  CAST(NULL AS varchar) AS "cdc_unresolved",
+  l."cdc_position" AS "cdc_position",
+  CAST(l."cdc_committed_at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "cdc_committed_at",
+  e.cdc_ended
+FROM touched AS k
+LEFT JOIN latest AS l ON k."ol_w_id" = l."ol_w_id" AND k."ol_d_id" = l."ol_d_id" AND k."ol_o_id" = l."ol_o_id" AND k."ol_number" = l."ol_number"
+LEFT JOIN ended AS e ON k."ol_w_id" = e."ol_w_id" AND k."ol_d_id" = e."ol_d_id" AND k."ol_o_id" = e."ol_o_id" AND k."ol_number" = e."ol_number"
+) AS r WHERE EXISTS (SELECT 1 FROM "tpcc"."order_line_folded$refs" WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t."ol_w_id" = s."ol_w_id" AND t."ol_d_id" = s."ol_d_id" AND t."ol_o_id" = s."ol_o_id" AND t."ol_number" = s."ol_number"
-WHEN MATCHED AND s."cdc_position" IS NULL THEN DELETE
-WHEN MATCHED THEN UPDATE SET
+WHEN MATCHED AND s."cdc_position" IS NULL AND (false OR t."cdc_position" <= s.cdc_ended) THEN DELETE
+WHEN MATCHED AND s."cdc_position" IS NOT NULL AND (false OR t."cdc_position" <= s."cdc_position") THEN UPDATE SET
   "ol_i_id" = s."ol_i_id",
   "ol_supply_w_id" = s."ol_supply_w_id",
   "ol_delivery_d" = s."ol_delivery_d",
   "ol_quantity" = s."ol_quantity",
   "ol_amount" = s."ol_amount",
   "ol_dist_info" = s."ol_dist_info",
+  "cdc_unresolved" = s."cdc_unresolved",
   "cdc_position" = s."cdc_position",
-  "cdc_committed_at" = s."cdc_committed_at",
-  "cdc_unresolved" = s."cdc_unresolved"
-WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("ol_o_id", "ol_d_id", "ol_w_id", "ol_number", "ol_i_id", "ol_supply_w_id", "ol_delivery_d", "ol_quantity", "ol_amount", "ol_dist_info", "cdc_position", "cdc_committed_at", "cdc_unresolved")
-  VALUES (s."ol_o_id", s."ol_d_id", s."ol_w_id", s."ol_number", s."ol_i_id", s."ol_supply_w_id", s."ol_delivery_d", s."ol_quantity", s."ol_amount", s."ol_dist_info", s."cdc_position", s."cdc_committed_at", s."cdc_unresolved");
+  "cdc_committed_at" = s."cdc_committed_at"
+WHEN NOT MATCHED AND s."cdc_position" IS NOT NULL THEN INSERT ("ol_o_id", "ol_d_id", "ol_w_id", "ol_number", "ol_i_id", "ol_supply_w_id", "ol_delivery_d", "ol_quantity", "ol_amount", "ol_dist_info", "cdc_unresolved", "cdc_position", "cdc_committed_at")
+  VALUES (s."ol_o_id", s."ol_d_id", s."ol_w_id", s."ol_number", s."ol_i_id", s."ol_supply_w_id", s."ol_delivery_d", s."ol_quantity", s."ol_amount", s."ol_dist_info", s."cdc_unresolved", s."cdc_position", s."cdc_committed_at");

@@ -1,9 +1,8 @@
--- Holds the rows of `tpcc`.`customer_current` as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of `tpcc`.`customer_current` as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `tpcc`.`customer_folded` (
-  `c_id` INT,
-  `c_d_id` INT,
-  `c_w_id` INT,
+  `c_id` INT NOT NULL,
+  `c_d_id` INT NOT NULL,
+  `c_w_id` INT NOT NULL,
   `c_first` STRING,
   `c_middle` STRING,
   `c_last` STRING,
@@ -22,10 +21,20 @@ CREATE TABLE IF NOT EXISTS `tpcc`.`customer_folded` (
   `c_payment_cnt` decimal(4,0),
   `c_delivery_cnt` decimal(4,0),
   `c_data` STRING,
+  `cdc_unresolved` STRING,
   `cdc_position` STRING,
-  `cdc_committed_at` TIMESTAMP,
-  `cdc_unresolved` STRING
+  `cdc_committed_at` TIMESTAMP
 )
 USING iceberg
 LOCATION 's3://lake/wh/tpcc/customer_folded'
-TBLPROPERTIES ('format-version' = '2');
+TBLPROPERTIES (
+  'format-version' = '2',
+  'write.delete.isolation-level' = 'snapshot',
+  'write.delete.mode' = 'merge-on-read',
+  'write.merge.mode' = 'merge-on-read',
+  'write.metadata.delete-after-commit.enabled' = 'true',
+  'write.metadata.previous-versions-max' = '20',
+  'write.parquet.compression-codec' = 'zstd',
+  'write.parquet.row-group-limit' = '65536',
+  'write.update.mode' = 'merge-on-read'
+);

@@ -1,5 +1,4 @@
--- Holds the rows of `tpcc`.`history_current` as of the last merge. Fill it by running the merge
--- statement without its marked line.
+-- Holds the rows of `tpcc`.`history_current` as of the last merge: icehose merge fills it.
 CREATE TABLE IF NOT EXISTS `tpcc`.`history_folded` (
   `h_c_id` INT,
   `h_c_d_id` INT,
@@ -9,9 +8,19 @@ CREATE TABLE IF NOT EXISTS `tpcc`.`history_folded` (
   `h_date` TIMESTAMP_NTZ,
   `h_amount` decimal(6,2),
   `h_data` STRING,
-  `cdc_position` STRING,
+  `cdc_position` STRING NOT NULL,
   `cdc_committed_at` TIMESTAMP
 )
 USING iceberg
 LOCATION 's3://lake/wh/tpcc/history_folded'
-TBLPROPERTIES ('format-version' = '2');
+TBLPROPERTIES (
+  'format-version' = '2',
+  'write.delete.isolation-level' = 'snapshot',
+  'write.delete.mode' = 'merge-on-read',
+  'write.merge.mode' = 'merge-on-read',
+  'write.metadata.delete-after-commit.enabled' = 'true',
+  'write.metadata.previous-versions-max' = '20',
+  'write.parquet.compression-codec' = 'zstd',
+  'write.parquet.row-group-limit' = '65536',
+  'write.update.mode' = 'merge-on-read'
+);

@@ -1,40 +1,50 @@
 -- Current rows: per key the changes above its last end (a delete, or a key change
 -- away from it), per column the latest that carries it. cdc_unresolved lists columns
--- whose value no change of this key carries.
+-- whose value the changelog does not give.
 -- Where the catalog has no views, make it a TEMPORARY VIEW, without the database.
 CREATE OR REPLACE VIEW `tpcc`.`order_line_current` AS
-WITH ended AS (
-  SELECT `ol_w_id`, `ol_d_id`, `ol_o_id`, `ol_number`, max(`cdc_position`) AS cdc_ended
-  FROM (
-    SELECT `ol_w_id`, `ol_d_id`, `ol_o_id`, `ol_number`, `cdc_position`
-    FROM `tpcc`.`order_line`
-    WHERE `cdc_operation` = 'delete'
-    UNION ALL
-    SELECT CAST(get_json_object(`cdc_old_key`, '$[0]') AS INT) AS `ol_w_id`, CAST(get_json_object(`cdc_old_key`, '$[1]') AS INT) AS `ol_d_id`, CAST(get_json_object(`cdc_old_key`, '$[2]') AS INT) AS `ol_o_id`, CAST(get_json_object(`cdc_old_key`, '$[3]') AS INT) AS `ol_number`, `cdc_position`
-    FROM `tpcc`.`order_line`
-    WHERE `cdc_old_key` IS NOT NULL AND `cdc_operation` <> 'delete'
-  ) AS ends
-  GROUP BY `ol_w_id`, `ol_d_id`, `ol_o_id`, `ol_number`
+WITH ends AS (
+  SELECT c.`ol_w_id` AS `ol_w_id`, c.`ol_d_id` AS `ol_d_id`, c.`ol_o_id` AS `ol_o_id`, c.`ol_number` AS `ol_number`, c.`cdc_position` AS cdc_end
+  FROM `tpcc`.`order_line` AS c
+  WHERE c.`cdc_operation` = 'delete'
+  UNION ALL
+  SELECT CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) AS `ol_w_id`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) AS `ol_d_id`, CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) AS `ol_o_id`, CAST(get_json_object(c.`cdc_old_key`, '$[3]') AS INT) AS `ol_number`, c.`cdc_position`
+  FROM `tpcc`.`order_line` AS c
+  WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+    AND (CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) <> c.`ol_w_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) <> c.`ol_d_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) <> c.`ol_o_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[3]') AS INT) <> c.`ol_number`)
 ),
-alive AS (
-  SELECT c.*
+ended AS (
+  SELECT e.`ol_w_id`, e.`ol_d_id`, e.`ol_o_id`, e.`ol_number`, max(e.cdc_end) AS cdc_ended
+  FROM ends AS e
+  GROUP BY e.`ol_w_id`, e.`ol_d_id`, e.`ol_o_id`, e.`ol_number`
+),
+latest AS (
+  SELECT c.`ol_w_id` AS `ol_w_id`, c.`ol_d_id` AS `ol_d_id`, c.`ol_o_id` AS `ol_o_id`, c.`ol_number` AS `ol_number`,
+    max_by(c.`ol_i_id`, c.`cdc_position`) AS `ol_i_id`,
+    max_by(c.`ol_supply_w_id`, c.`cdc_position`) AS `ol_supply_w_id`,
+    max_by(c.`ol_delivery_d`, c.`cdc_position`) AS `ol_delivery_d`,
+    max_by(c.`ol_quantity`, c.`cdc_position`) AS `ol_quantity`,
+    max_by(c.`ol_amount`, c.`cdc_position`) AS `ol_amount`,
+    max_by(c.`ol_dist_info`, c.`cdc_position`) AS `ol_dist_info`,
+    max(c.`cdc_position`) AS `cdc_position`,
+    max_by(c.`cdc_committed_at`, c.`cdc_position`) AS `cdc_committed_at`
   FROM `tpcc`.`order_line` AS c
   LEFT JOIN ended AS e ON c.`ol_w_id` = e.`ol_w_id` AND c.`ol_d_id` = e.`ol_d_id` AND c.`ol_o_id` = e.`ol_o_id` AND c.`ol_number` = e.`ol_number`
   WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+  GROUP BY c.`ol_w_id`, c.`ol_d_id`, c.`ol_o_id`, c.`ol_number`
 )
 SELECT
-  `ol_o_id`,
-  `ol_d_id`,
-  `ol_w_id`,
-  `ol_number`,
-  max_by(`ol_i_id`, `cdc_position`) AS `ol_i_id`,
-  max_by(`ol_supply_w_id`, `cdc_position`) AS `ol_supply_w_id`,
-  max_by(`ol_delivery_d`, `cdc_position`) AS `ol_delivery_d`,
-  max_by(`ol_quantity`, `cdc_position`) AS `ol_quantity`,
-  max_by(`ol_amount`, `cdc_position`) AS `ol_amount`,
-  max_by(`ol_dist_info`, `cdc_position`) AS `ol_dist_info`,
-  max(`cdc_position`) AS `cdc_position`,
-  max_by(`cdc_committed_at`, `cdc_position`) AS `cdc_committed_at`,
-  CAST(NULL AS STRING) AS `cdc_unresolved`
-FROM alive
-GROUP BY `ol_w_id`, `ol_d_id`, `ol_o_id`, `ol_number`;
+  l.`ol_o_id`,
+  l.`ol_d_id`,
+  l.`ol_w_id`,
+  l.`ol_number`,
+  l.`ol_i_id` AS `ol_i_id`,
+  l.`ol_supply_w_id` AS `ol_supply_w_id`,
+  l.`ol_delivery_d` AS `ol_delivery_d`,
+  l.`ol_quantity` AS `ol_quantity`,
+  l.`ol_amount` AS `ol_amount`,
+  l.`ol_dist_info` AS `ol_dist_info`,
+  CAST(NULL AS STRING) AS `cdc_unresolved`,
+  l.`cdc_position` AS `cdc_position`,
+  l.`cdc_committed_at` AS `cdc_committed_at`
+FROM latest AS l;

@@ -1,0 +1,282 @@
+package artifact
+
+import (
+	"fmt"
+	"strings"
+
+	"icehose/catalog"
+)
+
+// A Merge is the SQL that brings the current table of a changelog up to date:
+// the keys that new files speak of are folded anew over the whole changelog.
+// So it may be run twice, and rows may come in any order.
+//
+// Its statements hold tokens in the form ${name}, which Fill replaces.
+type Merge struct {
+	// Read counts what is new: columns cdc_read, rows; cdc_late, those at or
+	// below the position that an earlier merge has seen; cdc_highest, the
+	// greatest position, null for none; cdc_malformed, rows whose position has
+	// not the form of one.
+	Read string
+	// Changes is the query of what becomes of the keys that are touched: the
+	// columns of the current table, and cdc_ended or, without a key, cdc_ghost.
+	Changes string
+	// Steps and Last are Changes in parts: each step is a relation that later
+	// ones name, and Last the query. An engine that can keep a step does not
+	// evaluate it again each time that it is named.
+	Steps []Step
+	Last  string
+	// Count says what Apply is about to do: columns cdc_changed, rows inserted
+	// or updated, and cdc_deleted.
+	Count string
+	// Apply merges a relation with the columns of Changes into the current
+	// table. It does nothing if the current table is not the one expected.
+	Apply string
+}
+
+// A Step is a query under a name.
+type Step struct {
+	Name string `json:"name"`
+	SQL  string `json:"sql"`
+}
+
+// A MergeRange is what a run of a merge reads and expects. All texts are SQL.
+type MergeRange struct {
+	Added    string // relation: the new rows of the changelog
+	Log      string // relation: the changelog as of the end of the range
+	Changes  string // relation: the result of Merge.Changes, for Merge.Apply
+	Fence    string // condition: the current table is as the run has found it
+	Position string // greatest position that earlier runs have seen, "" for none
+	Rebuild  bool   // every key is touched, and rows without a source go
+}
+
+// Fill replaces the tokens of a statement of a Merge.
+func (r *MergeRange) Fill(statement string) string {
+	return strings.NewReplacer("${added}", r.Added, "${log}", r.Log, "${changes}", r.Changes, "${fence}", r.Fence,
+		"${position}", r.Position, "${rebuild}", fmt.Sprint(r.Rebuild)).Replace(statement)
+}
+
+// NewMerge returns the SQL of the merge of a changelog.
+func NewMerge(d Dialect, t *catalog.Table) (*Merge, error) {
+	f, err := newFold(d, t)
+	if err != nil {
+		return nil, fmt.Errorf("make merge of %s: %w", fileName(t), err)
+	}
+	if t.Mode != catalog.Changelog {
+		return nil, fmt.Errorf("make merge of %s: the table is no changelog", fileName(t))
+	}
+	f.log = "${log}"
+	position := d.quote(catalog.ColumnPosition)
+	m := &Merge{Read: fmt.Sprintf(`SELECT count(*) AS cdc_read, count(CASE WHEN c.%[1]s <= '${position}' THEN 1 END) AS cdc_late,
+  max(c.%[1]s) AS cdc_highest, count(CASE WHEN c.%[1]s IS NULL OR length(c.%[1]s) NOT IN (%[2]d, %[3]d) THEN 1 END) AS cdc_malformed
+FROM ${added} AS c`, position, changeLength, loadLength)}
+	if len(t.Key) == 0 {
+		m.Changes, m.Count, m.Apply = f.unkeyedChanges(), f.unkeyedCount(), f.unkeyedApply()
+		m.Last = m.Changes
+		return m, nil
+	}
+	ctes, statement := f.keyed(true)
+	ctes = append(f.touched(), ctes...)
+	m.Changes, m.Last = query(ctes, statement), statement
+	for _, c := range ctes {
+		m.Steps = append(m.Steps, Step{Name: c.name, SQL: c.body})
+	}
+	m.Count, m.Apply = f.keyedCount(), f.keyedApply()
+	return m, nil
+}
+
+// Added returns the relation of the rows that files gained between two
+// snapshots of the changelog.
+func Added(d Dialect, t *catalog.Table, from, to string) string {
+	if d == Spark {
+		return fmt.Sprintf("%s WITH ('start-snapshot-id' = '%s', 'end-snapshot-id' = '%s')", d.table(t, ""), from, to)
+	}
+	return fmt.Sprintf(`(SELECT * FROM %[1]s FOR VERSION AS OF %[3]s WHERE "$path" NOT IN (SELECT "$path" FROM %[1]s FOR VERSION AS OF %[2]s))`,
+		d.table(t, ""), from, to)
+}
+
+// AddedFiles is Added for Athena, of files that are known: only they are read.
+func AddedFiles(t *catalog.Table, to string, files []string) string {
+	quoted := make([]string, len(files))
+	for i, f := range files {
+		quoted[i] = Athena.text(f)
+	}
+	return fmt.Sprintf(`(SELECT * FROM %s WHERE "$path" IN (%s))`, AsOfSnapshot(Athena, t, to), strings.Join(quoted, ", "))
+}
+
+// AsOfSnapshot returns the changelog as of a snapshot.
+func AsOfSnapshot(d Dialect, t *catalog.Table, snapshot string) string {
+	if d == Spark {
+		return d.table(t, "") + " VERSION AS OF " + snapshot
+	}
+	return d.table(t, "") + " FOR VERSION AS OF " + snapshot
+}
+
+// Fence returns the condition that a snapshot is still the current table's
+// newest; "" is for a table without any.
+func Fence(d Dialect, t *catalog.Table, snapshot string) string {
+	refs := d.quote(t.Database()) + `."` + t.Name() + foldedSuffix + `$refs"`
+	if d == Spark {
+		refs = d.table(t, foldedSuffix) + ".refs"
+	}
+	if snapshot == "" {
+		return fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %s WHERE name = 'main')", refs)
+	}
+	return fmt.Sprintf("EXISTS (SELECT 1 FROM %s WHERE name = 'main' AND snapshot_id = %s)", refs, snapshot)
+}
+
+// CurrentTable names the table that a merge keeps, as the dialect quotes it.
+func CurrentTable(d Dialect, t *catalog.Table) string { return d.table(t, foldedSuffix) }
+
+// CreateCurrent is the statement that creates that table if there is none, below
+// the warehouse, a URI; "" leaves the place to the catalog. In Athena it is one
+// of Hive's dialect.
+func CreateCurrent(d Dialect, t *catalog.Table, warehouse string) string {
+	location := ""
+	if warehouse != "" {
+		location = strings.TrimRight(warehouse, "/") + "/" + tableLocation(t) + foldedSuffix
+	}
+	return createFolded(d, t, location)
+}
+
+// LogTable names the changelog, as the dialect quotes it.
+func LogTable(d Dialect, t *catalog.Table) string { return d.table(t, "") }
+
+// touched lists the keys whose row may have changed: those that new rows speak
+// of, and those that have inherited from one of them by a key change.
+func (f *fold) touched() []cte {
+	keys := f.d.list(f.t.Key, "")
+	current := f.d.table(f.t, foldedSuffix)
+	body := fmt.Sprintf(`SELECT %s
+FROM ${added} AS c
+UNION
+SELECT %s
+FROM ${added} AS c
+WHERE %s
+UNION
+SELECT %s
+FROM %s
+WHERE ${rebuild}`, f.asKey(f.keys("c.")), f.asKey(f.oldKeys("c.")), f.moved(), keys, current)
+	if len(f.partial) == 0 {
+		return []cte{{"touched", body}}
+	}
+	ctes := []cte{{"spoken", body}}
+	from := "spoken"
+	parts := []string{"SELECT " + keys + "\nFROM spoken"}
+	for n := 1; n <= keyChangeHops; n++ {
+		heirs := fmt.Sprintf("heirs%d", n)
+		ctes = append(ctes, cte{heirs, fmt.Sprintf("SELECT %s\nFROM %s AS c\nJOIN %s AS k ON %s\nWHERE %s AND c.%s IS NOT NULL",
+			f.asKey(f.keys("c.")), f.log, from, f.sameKey(f.oldKeys("c."), "k."), f.moved(), f.d.quote(catalog.ColumnAbsent))})
+		parts = append(parts, "SELECT "+keys+"\nFROM "+heirs)
+		from = heirs
+	}
+	return append(ctes, cte{"touched", strings.Join(parts, "\nUNION\n")})
+}
+
+// The guards of a merge keep a run that read an older changelog from taking
+// back what a newer one did.
+func (f *fold) dies() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	return fmt.Sprintf("s.%[1]s IS NULL AND (${rebuild} OR t.%[1]s <= s.cdc_ended)", position)
+}
+
+func (f *fold) updates() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	return fmt.Sprintf("s.%[1]s IS NOT NULL AND (${rebuild} OR t.%[1]s <= s.%[1]s)", position)
+}
+
+// keyedApply merges what became of the touched keys.
+func (f *fold) keyedApply() string {
+	d := f.d
+	names := viewColumnNames(f.t)
+	var sets []string
+	for _, name := range names {
+		if !f.t.IsKey(name) {
+			sets = append(sets, d.quote(name)+" = s."+d.quote(name))
+		}
+	}
+	return fmt.Sprintf(`MERGE INTO %s AS t
+USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
+ON %s
+WHEN MATCHED AND %s THEN DELETE
+WHEN MATCHED AND %s THEN UPDATE SET
+  %s
+WHEN NOT MATCHED AND s.%s IS NOT NULL THEN INSERT (%s)
+  VALUES (%s)`, d.table(f.t, foldedSuffix), d.equal(f.t.Key, "t.", "s."), f.dies(), f.updates(),
+		strings.Join(sets, ",\n  "), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
+}
+
+func (f *fold) keyedCount() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	return fmt.Sprintf(`SELECT
+  count(CASE WHEN s.%[1]s IS NOT NULL AND (t.%[1]s IS NULL OR %[2]s) THEN 1 END) AS cdc_changed,
+  count(CASE WHEN t.%[1]s IS NOT NULL AND %[3]s THEN 1 END) AS cdc_deleted
+FROM ${changes} AS s
+LEFT JOIN %[4]s AS t ON %[5]s`, position, f.updates(), f.dies(), f.d.table(f.t, foldedSuffix), f.d.equal(f.t.Key, "t.", "s."))
+}
+
+func (f *fold) unkeyedCount() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	return fmt.Sprintf(`SELECT
+  count(CASE WHEN NOT s.cdc_ghost AND t.%[1]s IS NULL THEN 1 END) AS cdc_changed,
+  count(CASE WHEN s.cdc_ghost AND t.%[1]s IS NOT NULL THEN 1 END) AS cdc_deleted
+FROM ${changes} AS s
+LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix))
+}
+
+// unkeyedChanges lists the new rows that count, and the ghosts: rows of the
+// current table that a reload has replaced.
+func (f *fold) unkeyedChanges() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	names := f.d.list(viewColumnNames(f.t), "c.")
+	return query([]cte{f.newest()}, fmt.Sprintf(`SELECT DISTINCT
+%s,
+  false AS cdc_ghost
+FROM ${added} AS c
+CROSS JOIN newest AS n
+WHERE %s
+UNION ALL
+SELECT %s, true
+FROM %s AS c
+CROSS JOIN newest AS n
+WHERE NOT %s
+  OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedColumns(), f.inserted(), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
+		position, position, f.log))
+}
+
+func (f *fold) unkeyedApply() string {
+	d := f.d
+	names := viewColumnNames(f.t)
+	return fmt.Sprintf(`MERGE INTO %[1]s AS t
+USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
+ON t.%[2]s = s.%[2]s
+WHEN MATCHED AND s.cdc_ghost THEN DELETE
+WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (%[3]s)
+  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
+}
+
+// mergeStatement is the merge as one statement, for those who run it themselves.
+func mergeStatement(d Dialect, t *catalog.Table) ([]byte, error) {
+	m, err := NewMerge(d, t)
+	if err != nil {
+		return nil, err
+	}
+	r := MergeRange{
+		Added: Added(d, t, "${from}", "${to}"), Log: AsOfSnapshot(d, t, "${to}"),
+		Fence: Fence(d, t, "${current}"), Position: "${position}",
+	}
+	r.Changes = "(\n" + r.Fill(m.Changes) + "\n)"
+	var b strings.Builder
+	fmt.Fprintf(&b, `-- Brings %[1]s up to date: the keys that new files of the changelog
+-- speak of are folded anew, whenever their rows arrived. icehose merge runs it,
+-- the first time too, and keeps account. To run it yourself, replace
+--   ${from}     the snapshot of the changelog that the last run read up to
+--   ${to}       the changelog's newest snapshot
+--   ${current}  the newest snapshot of the current table
+-- and keep ${to} for the next run only after this one has succeeded: a run that
+-- was killed, or that is repeated, does no harm. If another run has changed the
+-- current table since ${current}, this one changes nothing: begin again.
+`, d.table(t, foldedSuffix))
+	b.WriteString(r.Fill(m.Apply) + ";\n")
+	return []byte(b.String()), nil
+}

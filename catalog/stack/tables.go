@@ -1,0 +1,290 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"icehose/catalog"
+	"icehose/catalog/artifact"
+)
+
+// The kinds of templates that are split by tables.
+const (
+	lakeKind        = "lake-tables"
+	maintenanceKind = "table-maintenance"
+	alarmsKind      = "table-alarms-" // and the role
+)
+
+// maxQuery is how long a statement of Athena may be, in bytes.
+const maxQuery = 262_144
+
+func sortedValues(m map[string]string) []string {
+	values := make([]string, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		values = append(values, m[k])
+	}
+	return values
+}
+
+// lake makes bucket and databases and, if the stacks own them, the tables.
+func (g *generator) lake() error {
+	var databases strings.Builder
+	if g.options.Tables == Stack {
+		for _, name := range g.databases {
+			fmt.Fprintf(&databases, `  %s:
+    Type: AWS::Glue::Database
+    DeletionPolicy: Retain
+    UpdateReplacePolicy: Retain
+    Properties:
+      CatalogId: !Ref AWS::AccountId
+      DatabaseInput:
+        Name: %s
+        Description: !Sub "Tables that ${Name} replicates"
+        LocationUri: !Sub "s3://${Bucket}/warehouse/%s"
+`, "Database"+camel(name)+digest(name), quote(name), name)
+		}
+	}
+	if err := g.fill("tables.yaml", "tables.yaml", map[string]string{"database": "", "conditions": "", "databases": databases.String()}); err != nil {
+		return err
+	}
+	parts, err := g.lakeParts()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		head, _, err := artifact.SplitStack(g.deliveries[0].artifacts[artifact.StackFile])
+		if err != nil {
+			return err
+		}
+		g.add(partFile(lakeKind, p.number), []byte(head+p.text()))
+	}
+	return nil
+}
+
+// lakeParts are the stacks that create tables; none if apply does.
+func (g *generator) lakeParts() ([]*part, error) {
+	if g.options.Tables != Stack {
+		return nil, nil
+	}
+	var entries []entry
+	for _, d := range g.deliveries {
+		_, texts, err := artifact.SplitStack(d.artifacts[artifact.StackFile])
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range d.tables {
+			id := artifact.LogicalID(t)
+			entries = append(entries, entry{table: id, text: texts[id], resources: 1})
+		}
+	}
+	return g.split(lakeKind, entries), nil
+}
+
+// maintenance makes the roles, and what runs for every table.
+func (g *generator) maintenance() error {
+	if err := g.fill("maintenance.yaml", "maintenance.yaml", map[string]string{"database": "", "glue-resources": glueResources(18, g.databases)}); err != nil {
+		return err
+	}
+	template, err := g.template("table-maintenance.yaml")
+	if err != nil {
+		return err
+	}
+	merges, err := region(template, "merge-parameters")
+	if err != nil {
+		return err
+	}
+	name, err := nameParameter(g)
+	if err != nil {
+		return err
+	}
+	parts, err := g.maintenanceParts()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		parameters := ""
+		if p.merges() {
+			parameters = name + merges
+		}
+		regions := map[string]string{"table": "", "merge-parameters": parameters, "resources": p.text()}
+		if err := g.fill("table-maintenance.yaml", partFile(maintenanceKind, p.number), regions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameParameter is the parameter Name as every template has it.
+func nameParameter(g *generator) (string, error) {
+	template, err := g.template("stream.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(template, "  Name:\n")
+	text, _, ok := strings.Cut(rest, "  ShardCount:\n")
+	if !ok {
+		return "", fmt.Errorf("read template stream.yaml: no parameters Name and ShardCount, in this order")
+	}
+	return "  Name:\n" + text, nil
+}
+
+// merges reports whether any table of the part is merged.
+func (p *part) merges() bool {
+	return slices.ContainsFunc(p.entries, func(e entry) bool { return e.resources > optimizers })
+}
+
+// optimizers is how many Glue has for a table.
+const optimizers = 3
+
+func (g *generator) maintenanceParts() ([]*part, error) {
+	var entries []entry
+	for _, d := range g.deliveries {
+		for _, t := range d.tables {
+			e := entry{table: artifact.LogicalID(t), text: optimizersOf(t), resources: optimizers}
+			// A mirror has the current rows itself: its history is for repair.
+			statement, ok := d.artifacts["athena/"+t.Database()+"."+t.Name()+".merge.sql"]
+			switch {
+			case !ok || d.role != roleChangelog:
+			case len(statement) > maxQuery:
+				g.note("%s.%s: its merge is longer than Athena takes: run spark/%[1]s.%[2]s.merge.sql by other means", t.Database(), t.Name())
+			default:
+				text, err := mergeOf(t, statement)
+				if err != nil {
+					return nil, err
+				}
+				e.text += text
+				e.resources++
+			}
+			entries = append(entries, e)
+		}
+	}
+	return g.split(maintenanceKind, entries), nil
+}
+
+func optimizersOf(t *catalog.Table) string {
+	id := artifact.LogicalID(t)
+	var b strings.Builder
+	for _, o := range []struct{ id, kind, more string }{
+		{"Compact", "compaction", ""},
+		{"Expire", "retention", `        RetentionConfiguration:
+          IcebergConfiguration: {SnapshotRetentionPeriodInDays: !Ref SnapshotDays, NumberOfSnapshotsToRetain: 1, CleanExpiredFiles: true}
+`},
+		{"Sweep", "orphan_file_deletion", `        OrphanFileDeletionConfiguration:
+          IcebergConfiguration: {OrphanFileRetentionPeriodInDays: !Ref OrphanDays}
+`},
+	} {
+		fmt.Fprintf(&b, `  %s:
+    Type: AWS::Glue::TableOptimizer
+    Properties:
+      CatalogId: !Ref AWS::AccountId
+      DatabaseName: %s
+      TableName: %s
+      Type: %s
+      TableOptimizerConfiguration:
+        RoleArn: !Ref OptimizerRoleArn
+        Enabled: true
+%s`, o.id+id, quote(t.Database()), quote(t.Name()), o.kind, o.more)
+	}
+	return b.String()
+}
+
+// mergeOf is the schedule of a changelog's merge. Its name has 64 characters at
+// most, 20 of which are the pipeline's.
+func mergeOf(t *catalog.Table, statement []byte) (string, error) {
+	input, err := json.Marshal(map[string]string{"WorkGroup": "${WorkGroup}", "QueryString": strings.ReplaceAll(string(statement), "${", "${!")})
+	if err != nil {
+		return "", fmt.Errorf("encode merge: %w", err)
+	}
+	line, err := oneLine(input)
+	if err != nil {
+		return "", err
+	}
+	name := t.Name()[:min(len(t.Name()), 28)] + "-" + digest(t.Database()+"."+t.Name())
+	return fmt.Sprintf(`  Merge%s:
+    Type: AWS::Scheduler::Schedule
+    Properties:
+      Name: !Sub "${Name}-merge-%s"
+      ScheduleExpression: !Ref MergeSchedule
+      State: !Ref MergeState
+      KmsKeyArn: !Ref KeyArn
+      FlexibleTimeWindow: {Mode: FLEXIBLE, MaximumWindowInMinutes: 15}
+      Target:
+        Arn: !Sub "arn:${AWS::Partition}:scheduler:::aws-sdk:athena:startQueryExecution"
+        RoleArn: !Ref MergeRoleArn
+        RetryPolicy: {MaximumRetryAttempts: 2}
+        Input: !Sub |-
+          %s
+`, artifact.LogicalID(t), name, line), nil
+}
+
+// alarms makes those of every table of every delivery stream.
+func (g *generator) alarms() error {
+	for _, d := range g.deliveries {
+		for _, p := range g.alarmParts(d) {
+			if err := g.fill("table-alarms.yaml", partFile(alarmsKind+d.role, p.number), map[string]string{"table": "", "resources": p.text()}); err != nil {
+				return err
+			}
+		}
+		for _, t := range d.tables {
+			if !ascii(t.Source) {
+				g.note("%s.%s: CloudWatch takes ASCII only, so the table has no alarms of its own", t.Database(), t.Name())
+			}
+		}
+	}
+	return nil
+}
+
+func (g *generator) alarmParts(d *delivery) []*part {
+	var entries []entry
+	for _, t := range d.tables {
+		if ascii(t.Source) {
+			entries = append(entries, entry{table: artifact.LogicalID(t), text: alarmsOf(t), resources: 2})
+		}
+	}
+	return g.split(alarmsKind+d.role, entries)
+}
+
+func alarmsOf(t *catalog.Table) string {
+	var b strings.Builder
+	for _, a := range []struct{ id, metric, what string }{
+		{"Failed", "failed_by_table", "Records of " + t.Source + " fail: icehose status, then icehose redrive"},
+		{"Drift", "schema_drift", t.Source + " has changed in the source: icehose catalog discover, diff, apply"},
+	} {
+		fmt.Fprintf(&b, `  %s:
+    Type: AWS::CloudWatch::Alarm
+    Properties:
+      AlarmDescription: %s
+      Namespace: !Sub "icehose/${Name}"
+      MetricName: %s
+      Dimensions: [{Name: stream, Value: !Ref DeliveryArn}, {Name: table, Value: %s}]
+      Statistic: Sum
+      Period: 300
+      EvaluationPeriods: 1
+      Threshold: 0
+      ComparisonOperator: GreaterThanThreshold
+      TreatMissingData: notBreaching
+      AlarmActions: [!Ref TopicArn]
+`, a.id+artifact.LogicalID(t), quote(a.what), a.metric, quote(t.Source))
+	}
+	return b.String()
+}
+
+// camel is a name as a part of a logical id.
+func camel(name string) string {
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// digest keeps names apart that camel or a cut makes alike.
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:4])
+}

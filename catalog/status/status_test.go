@@ -1,0 +1,142 @@
+package status_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/catalog/status"
+)
+
+var now = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+// red returns the lines that are not well, as "part name what = value".
+func red(r status.Report) []string {
+	var out []string
+	for _, l := range r.Lines {
+		if l.Light != status.OK {
+			out = append(out, string(l.Light)+" "+l.Part+" "+l.Name+": "+l.What+" = "+l.Value)
+		}
+	}
+	return out
+}
+
+func well() *status.Observed {
+	return &status.Observed{
+		Source: &status.Source{Name: "db", Slot: new(int64(5 << 20))},
+		Task:   &status.Task{Name: "task", State: "running", Source: new(time.Second), Target: new(2 * time.Second)},
+		Stream: &status.Stream{Name: "s", State: "ACTIVE", Retention: 168 * time.Hour, Age: new(3 * time.Second)},
+		Deliveries: []status.Delivery{
+			{Name: "mirror", State: "ACTIVE", Fresh: new(5 * time.Minute)},
+		},
+		Shards:    []status.Shard{{Name: "shard-1", Records: 7}},
+		Tables:    []status.Table{{Name: "shop.orders", Commit: now.Add(-time.Minute)}},
+		Reconcile: &status.Reconcile{From: "report.json", At: now.Add(-time.Hour), Tables: []status.Verdict{{Table: "public.orders", Verdict: "equal"}}},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	tests := map[string]struct {
+		edit  func(*status.Observed)
+		light status.Light
+		want  []string
+		next  string // in the first line that is not well
+	}{
+		"all is well":           {func(*status.Observed) {}, status.OK, nil, ""},
+		"no data is not red":    {func(o *status.Observed) { o.Task.Source, o.Stream.Age, o.Source.Slot = nil, nil, nil }, status.OK, nil, ""},
+		"a slot keeps too much": {func(o *status.Observed) { o.Source.Slot = new(int64(21 << 30)) }, status.Red, []string{"red source db: log kept for slots = 21.0 GB"}, "drop it before the disk is full"},
+		"a task has failed": {
+			func(o *status.Observed) { o.Task.State, o.Task.StopReason = "failed", "FATAL_ERROR" }, status.Red,
+			[]string{"red task task: state = failed: FATAL_ERROR"},
+			"never restart",
+		},
+		"a task was never started": {func(o *status.Observed) { o.Task.State = "ready" }, status.Red, []string{"red task task: state = ready"}, "make start"},
+		"a task of another state":  {func(o *status.Observed) { o.Task.State = "modifying" }, status.Red, []string{"red task task: state = modifying"}, "wait"},
+		"a task is behind":         {func(o *status.Observed) { o.Task.Source = new(time.Hour) }, status.Red, []string{"red task task: behind the source = 1h0m0s"}, "long transaction"},
+		"a table is suspended": {
+			func(o *status.Observed) { o.Task.Suspended = []string{"public.a", "public.b"} }, status.Red,
+			[]string{"red task task: suspended tables = public.a, public.b"},
+			"describe-table-statistics",
+		},
+		"a reader is behind":     {func(o *status.Observed) { o.Stream.Age = new(time.Hour) }, status.Red, []string{"red stream s: slowest reader behind = 1h0m0s"}, "delivery streams below"},
+		"records will be lost":   {func(o *status.Observed) { o.Stream.Age = new(100 * time.Hour) }, status.Red, []string{"red stream s: slowest reader behind = 100h0m0s"}, "raise the retention now"},
+		"a stream is being made": {func(o *status.Observed) { o.Stream.State = "CREATING" }, status.Red, []string{"red stream s: state = CREATING"}, "nothing can be written"},
+		"a delivery has failed":  {func(o *status.Observed) { o.Deliveries[0].State = "CREATING_FAILED" }, status.Red, []string{"red delivery mirror: state = CREATING_FAILED"}, "FailureDescription"},
+		"commits are late":       {func(o *status.Observed) { o.Deliveries[0].Fresh = new(time.Hour) }, status.Red, []string{"red delivery mirror: oldest not committed = 1h0m0s"}, "throttles"},
+		"Iceberg refuses rows":   {func(o *status.Observed) { o.Deliveries[0].Refused, o.Deliveries[0].ErrorBucket = 3, "errors" }, status.Red, []string{"red delivery mirror: rows refused by Iceberg = 3 in 1h"}, "s3://errors/iceberg-failed/"},
+		"a table is not there":   {func(o *status.Observed) { o.Tables[0] = status.Table{Name: "shop.orders", Missing: true} }, status.Red, []string{"red table shop.orders: last commit = no such table"}, "catalog apply"},
+		"a table has nothing":    {func(o *status.Observed) { o.Tables[0].Commit = time.Time{} }, status.Red, []string{"red table shop.orders: last commit = none"}, "nothing was ever delivered"},
+		"a report is old":        {func(o *status.Observed) { o.Reconcile.At = now.Add(-25 * time.Hour) }, status.Red, []string{"red reconcile report.json: last report = 25h ago"}, "too old"},
+		"a table differs":        {func(o *status.Observed) { o.Reconcile.Tables[0].Verdict = "different" }, status.Red, []string{"red verdict public.orders: verdict = different"}, "--show-keys"},
+		"a table cannot be told": {func(o *status.Observed) {
+			o.Reconcile.Tables[0] = status.Verdict{Table: "t", Verdict: "inconclusive", Why: "lagging"}
+		}, status.Red, []string{"red verdict t: verdict = inconclusive: lagging"}, "when it has caught up"},
+		"a verdict of another age": {func(o *status.Observed) { o.Reconcile.Tables[0].Verdict = "" }, status.Red, []string{"red verdict public.orders: verdict = "}, "nothing is known"},
+		"a part is not observed": {
+			func(o *status.Observed) {
+				o.Unread = []status.Unread{{Part: "stream", Name: "s", Err: errors.New("denied")}}
+			}, status.Unknown,
+			[]string{"unknown stream s: read = denied"},
+			"permission",
+		},
+		"red wins over unknown": {
+			func(o *status.Observed) {
+				o.Unread = []status.Unread{{Part: "verdict", Name: "r", Err: errors.New("denied")}}
+				o.Task.State = "stopped"
+			}, status.Red, []string{"red task task: state = stopped", "unknown verdict r: read = denied"}, "resume it",
+		},
+		"failures, the most first": {
+			func(o *status.Observed) {
+				o.Deliveries[0].Failures = []status.Failure{{"public.a", "no_key", 1}, {"public.b", "damaged_number", 20}}
+			}, status.Red,
+			[]string{"red transform mirror: failed damaged_number of public.b = 20 in 1h", "red transform mirror: failed no_key of public.a = 1 in 1h"},
+			"UseLargeIntegerValue",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := well()
+			test.edit(o)
+			r := status.Judge(o, now, status.DefaultLimits())
+			if diff := cmp.Diff(test.want, red(r)); diff != "" {
+				t.Errorf("lines that are not well differ (-want +got):\n%s", diff)
+			}
+			if r.Light != test.light {
+				t.Errorf("light %s, want %s", r.Light, test.light)
+			}
+			first := true
+			for _, l := range r.Lines {
+				switch {
+				case l.Light == status.OK && l.Next != "":
+					t.Errorf("%s %s is well and has a next step", l.Part, l.Name)
+				case l.Light != status.OK && l.Next == "":
+					t.Errorf("%s %s is %s and has no next step", l.Part, l.Name, l.Light)
+				case l.Light != status.OK && first:
+					first = false
+					if !strings.Contains(l.Next, test.next) {
+						t.Errorf("next step %q, want %q in it", l.Next, test.next)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Whatever order the parts are observed in, they are told as changes flow.
+func TestOrder(t *testing.T) {
+	o := well()
+	o.Unread = []status.Unread{{Part: "source", Name: "x", Err: errors.New("denied")}}
+	var parts []string
+	for _, l := range status.Judge(o, now, status.DefaultLimits()).Lines {
+		if len(parts) == 0 || parts[len(parts)-1] != l.Part {
+			parts = append(parts, l.Part)
+		}
+	}
+	want := []string{"source", "task", "stream", "transform", "delivery", "sink", "table", "reconcile", "verdict"}
+	if diff := cmp.Diff(want, parts); diff != "" {
+		t.Errorf("parts differ (-want +got):\n%s", diff)
+	}
+}

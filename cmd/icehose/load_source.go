@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"icehose/catalog"
+	"icehose/catalog/discover"
+	"icehose/cdc"
+	"icehose/internal/canon"
+	"icehose/reconcile/dump"
+	"icehose/sink/load"
+	"icehose/sink/load/mysql"
+	"icehose/sink/load/parquet"
+	"icehose/sink/load/postgres"
+)
+
+// announced returns the text of the pipeline file with the load in it.
+func announced(path string, t *catalog.Table, s *load.Snapshot, finished bool) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("announce load: %w", err)
+	}
+	if text, err = discover.AnnounceLoad(path, text, t.Source, s.Floor, s.Since); err == nil && finished {
+		text, err = discover.FinishLoad(path, text, t.Source)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("announce load: %w", err)
+	}
+	return text, nil
+}
+
+// snapshot opens the source of a table.
+func (cmd *loadCmd) snapshot(ctx context.Context, env *environment, p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot, error) {
+	if len(cmd.Dump) > 0 {
+		return cmd.dump(p, t)
+	}
+	dsn := cmd.DSN
+	if dsn == "" {
+		dsn = env.getenv("ICEHOSE_DSN")
+	}
+	kind := t.Position.Source
+	switch {
+	case dsn == "":
+		return nil, errors.New("no source: give ICEHOSE_DSN, --dsn or --dump")
+	case kind != cdc.SourceNone && kind != cdc.SourceMySQL && kind != cdc.SourcePostgres:
+		return nil, fmt.Errorf("table %s: a position of kind %s cannot be read from the source: load from a dump, and say its position with --at", t.Source, t.Position)
+	case kind != cdc.SourceNone && isMySQL(dsn) != (kind == cdc.SourceMySQL):
+		return nil, fmt.Errorf("table %s has positions of kind %s, but the connection string is of another engine", t.Source, t.Position)
+	}
+	var s *load.Snapshot
+	var err error
+	if isMySQL(dsn) {
+		s, err = mysql.Open(ctx, dsn, t, mysql.Options{Parallel: cmd.Parallel, StatementTimeout: cmd.Statement, LockTimeout: cmd.Lock})
+	} else {
+		s, err = postgres.Open(ctx, dsn, t, postgres.Options{Parallel: cmd.Parallel, StatementTimeout: cmd.Statement, LockTimeout: cmd.Lock, Wait: cmd.Wait})
+	}
+	if err == nil && kind == cdc.SourceNone {
+		s.Floor = cdc.Body{} // nothing is ordered
+	}
+	return s, err
+}
+
+// dump opens the files of a dump.
+func (cmd *loadCmd) dump(p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot, error) {
+	s := &load.Snapshot{Since: time.Now().UTC(), Start: cmd.At, Estimate: -1, Close: func() error { return nil }}
+	var err error
+	if s.Floor, err = parseAt(cmd.At, t.Position); err != nil {
+		return nil, fmt.Errorf("--at: %w", err)
+	}
+	paths, err := dumpFiles(cmd.Dump)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(paths[0], ".parquet") {
+		s.Form = canon.Delivered
+		s.Parts, s.Estimate, err = parquet.Open(paths, t)
+		return s, err
+	}
+	switch p.Source.Engine {
+	case catalog.PostgreSQL:
+		s.Form = canon.Postgres
+	case catalog.MySQL, catalog.MariaDB:
+		s.Form = canon.MySQL
+	case catalog.Oracle, catalog.SQLServer, catalog.DMS:
+	}
+	if s.Form == 0 {
+		return nil, fmt.Errorf("the texts of engine %q have no known form: load from Parquet", p.Source.Engine)
+	}
+	for _, path := range paths {
+		if s.Form == canon.MySQL && dump.FormatOf(path) == ".csv" {
+			return nil, fmt.Errorf("%s: CSV is read in PostgreSQL's form only: write NDJSON", path)
+		}
+		s.Parts = append(s.Parts, func(ctx context.Context) iter.Seq2[[][]byte, error] {
+			return dump.ReadFile(ctx, path, func(names []string) ([]int, error) { return load.Place(load.Columns(t), names) })
+		})
+	}
+	return s, nil
+}
+
+// dumpFiles finds the files of names and patterns, all of one format.
+func dumpFiles(names []string) ([]string, error) {
+	format := func(path string) string {
+		if strings.HasSuffix(path, ".parquet") {
+			return ".parquet"
+		}
+		return dump.FormatOf(path)
+	}
+	var paths []string
+	for _, name := range names {
+		found, err := filepath.Glob(name)
+		if err != nil {
+			return nil, fmt.Errorf("--dump: %s: %w", name, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("--dump: no file %s", name)
+		}
+		paths = append(paths, found...)
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths) // a row that is read twice is there twice
+	for _, path := range paths {
+		switch f := format(path); {
+		case f == "":
+			return nil, fmt.Errorf("--dump: %s: want .csv or .ndjson, plain, .gz or .zst, or .parquet", path)
+		case f != format(paths[0]):
+			return nil, fmt.Errorf("--dump: %s and %s: files of one load have one format", paths[0], path)
+		}
+	}
+	return paths, nil
+}
+
+// parseAt reads a position in the source's own words, or as 32 hex digits.
+func parseAt(text string, kind cdc.PositionKind) (cdc.Body, error) {
+	switch {
+	case kind.Source == cdc.SourceNone && text == "":
+		return cdc.Body{}, nil
+	case text == "":
+		return cdc.Body{}, errors.New("a dump does not say its position: give it, as the source told it before the dump began")
+	case kind.Source == cdc.SourcePostgres && strings.Contains(text, "/"):
+		if lsn, ok := cdc.ParseLSN(text); ok {
+			return cdc.Body{Hi: lsn}, nil
+		}
+	case kind.Source == cdc.SourceMySQL && strings.Contains(text, ":"):
+		file, offset, _ := strings.Cut(text, ":")
+		number, err1 := strconv.ParseUint(file[strings.LastIndexByte(file, '.')+1:], 10, 32)
+		at, err2 := strconv.ParseUint(offset, 10, 32)
+		if err1 == nil && err2 == nil {
+			return cdc.Body{Lo: number<<32 | at}, nil
+		}
+	}
+	body, err := cdc.ParseBody(text)
+	if err != nil {
+		return body, errors.New("want a log sequence number (0/16B3748), a binlog file and offset (binlog.000003:1234), or 32 hex digits, as the table's position says")
+	}
+	return body, nil
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsathena "github.com/aws/aws-sdk-go-v2/service/athena"
+
+	"icehose/catalog"
+	"icehose/sink/iceberg"
+	"icehose/sink/merge"
+	"icehose/sink/merge/athena"
+)
+
+// The engines of merge.
+const (
+	engineLocal  = "local"
+	engineSpark  = "spark"
+	engineAthena = "athena"
+)
+
+// mergeCmd folds what is new in changelogs into their current tables.
+type mergeCmd struct {
+	Pipeline  string   `required:"" help:"The pipeline file." placeholder:"FILE"`
+	Engine    string   `default:"local" enum:"local,spark,athena" help:"local, spark or athena." placeholder:"ENGINE"`
+	Table     []string `help:"Merge this source table only, as schema.table; may be repeated." placeholder:"TABLE"`
+	Rebuild   bool     `help:"Fold every key anew, whatever is noted, and remove rows that the changelog does not have."`
+	Submit    string   `help:"Spark: run the script with this command instead of printing it." placeholder:"COMMAND"`
+	Workgroup string   `help:"Athena: the workgroup." placeholder:"NAME"`
+	Output    string   `help:"Athena: where it writes results, if the workgroup does not say." placeholder:"URI"`
+	lakeFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*mergeCmd) Help() string {
+	return `Brings the current table of each changelog (named after it, with _folded) up to
+date: the keys that new files of the changelog speak of are folded anew. How far was
+read is noted with the rows, so it can be run again, by two at once, or be killed.
+
+local   does it in this process, on the lake in a folder
+spark   prints a script for spark-submit, which can be kept and scheduled, or runs
+        it with --submit: Spark 4.0 or newer with Iceberg's runtime and extensions
+athena  sends statements to Athena; --catalog glue says where the tables are. The
+        note is a commit of its own there: a run that was killed before it is
+        repeated by the next one, which changes nothing more.
+
+Prints per table the rows of the changelog that were read, those among them that were
+late (below a position merged before), and the current rows changed and deleted.
+
+Exit status: 0 merged, or the script printed; 2 refused or not possible.
+
+Examples:
+  icehose merge --pipeline pipeline.yaml --lake icehose-demo
+  icehose merge --pipeline pipeline.yaml --engine spark > merge.py
+  icehose merge --pipeline pipeline.yaml --engine spark --submit "spark-submit --master yarn"
+  icehose merge --pipeline pipeline.yaml --engine athena --workgroup etl \
+      --catalog glue --warehouse s3://my-lake/wh --prop glue.region=eu-central-1`
+}
+
+// A mergeResult is what the command prints.
+type mergeResult struct {
+	Engine  string          `json:"engine"`
+	Tables  []*merge.Result `json:"tables"`
+	Seconds float64         `json:"seconds"`
+}
+
+// Run implements the command.
+func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) error {
+	started := time.Now()
+	p, err := catalog.Load(cmd.Pipeline)
+	if err != nil {
+		return err
+	}
+	tables, err := cmd.changelogs(p)
+	if err != nil {
+		return err
+	}
+	result := &mergeResult{Engine: cmd.Engine, Tables: []*merge.Result{}}
+	switch cmd.Engine {
+	case engineLocal:
+		result.Tables, err = cmd.local(ctx, env, tables)
+	case engineAthena:
+		result.Tables, err = cmd.athena(ctx, env, tables)
+	case engineSpark:
+		var script string
+		if script, err = cmd.script(tables); err != nil {
+			return err
+		}
+		if cmd.Submit == "" {
+			if _, err := io.WriteString(env.stdout, script); err != nil {
+				return fmt.Errorf("write script: %w", err)
+			}
+			return nil
+		}
+		result.Tables, err = cmd.submit(ctx, env, script)
+	default:
+		return fmt.Errorf("want --engine local, spark or athena")
+	}
+	result.Seconds = time.Since(started).Seconds()
+	if len(result.Tables) == 0 && err != nil {
+		return err
+	}
+	if global.JSON {
+		return errors.Join(printJSON(env.stdout, result), err)
+	}
+	return errors.Join(result.writeText(env.stdout), err)
+}
+
+// changelogs returns the tables to merge.
+func (cmd *mergeCmd) changelogs(p *catalog.Pipeline) ([]*catalog.Table, error) {
+	chosen, err := chooseTables(p, cmd.Pipeline, cmd.Table)
+	if err != nil {
+		return nil, err
+	}
+	var tables []*catalog.Table
+	for _, t := range chosen {
+		switch {
+		case t.Mode == catalog.Changelog:
+			tables = append(tables, t)
+		case len(cmd.Table) > 0:
+			return nil, fmt.Errorf("%s: table %s is a %s: only a changelog is merged", cmd.Pipeline, t.Source, t.Mode)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, fmt.Errorf("%s: no table is a changelog: nothing to merge", cmd.Pipeline)
+	}
+	return tables, nil
+}
+
+func (cmd *mergeCmd) options() merge.Options { return merge.Options{Rebuild: cmd.Rebuild} }
+
+// local merges in this process. What was merged before an error is in the result.
+func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
+	if cmd.Lake == "" || cmd.Catalog != "" {
+		return nil, errors.New("want --lake: --engine local merges a lake in a folder")
+	}
+	if _, err := os.Stat(cmd.Lake); err != nil {
+		return nil, fmt.Errorf("open lake: %w", err)
+	}
+	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Log: env.log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	for _, t := range tables {
+		result, err := merge.Local(ctx, store, t, cmd.options())
+		if err != nil {
+			return results, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+func (cmd *mergeCmd) athena(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
+	if cmd.Catalog == "" {
+		return nil, errors.New("want --catalog glue, the catalog of the tables that Athena sees")
+	}
+	l, done, err := cmd.open(ctx, env, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	settings, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load AWS settings: %w", err)
+	}
+	if region := cmd.Prop["glue.region"]; region != "" {
+		settings.Region = region
+	}
+	client := &athena.Client{API: awsathena.NewFromConfig(settings), Workgroup: cmd.Workgroup, Output: cmd.Output}
+	for _, t := range tables {
+		result, err := merge.Athena(ctx, client, l, t, cmd.options())
+		if err != nil {
+			return results, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// script returns the program for Spark.
+func (cmd *mergeCmd) script(tables []*catalog.Table) (string, error) {
+	if cmd.Lake != "" || cmd.Catalog != "" {
+		return "", errors.New("--lake and --catalog are not for --engine spark: Spark's own settings say where its tables are")
+	}
+	specs := make([]*merge.SparkSpec, len(tables))
+	for i, t := range tables {
+		spec, err := merge.NewSparkSpec(t, cmd.Warehouse)
+		if err != nil {
+			return "", err
+		}
+		specs[i] = spec
+	}
+	return merge.SparkScript(specs)
+}
+
+// submit runs the script and reads its results.
+func (cmd *mergeCmd) submit(ctx context.Context, env *environment, script string) ([]*merge.Result, error) {
+	dir, err := os.MkdirTemp("", "icehose-merge-")
+	if err != nil {
+		return nil, fmt.Errorf("write script: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the system removes what stays
+	path := filepath.Join(dir, "merge.py")
+	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+		return nil, fmt.Errorf("write script: %w", err)
+	}
+	words := append(strings.Fields(cmd.Submit), path)
+	if cmd.Rebuild {
+		words = append(words, "--rebuild")
+	}
+	process := exec.CommandContext(ctx, words[0], words[1:]...)
+	process.Stderr = env.stderr
+	out, err := process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", words[0], err)
+	}
+	if err := process.Start(); err != nil {
+		return nil, fmt.Errorf("run %s: %w", words[0], err)
+	}
+	results, failures := readResults(out)
+	if err := process.Wait(); err != nil {
+		failures = append(failures, fmt.Errorf("run %s: %w", words[0], err))
+	}
+	return results, errors.Join(failures...)
+}
+
+// readResults reads the lines of JSON that the script prints among others.
+func readResults(out io.Reader) (results []*merge.Result, failures []error) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			merge.Result
+			Error string `json:"error"`
+		}
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Table == "" {
+			continue // Spark's own words
+		}
+		if line.Error != "" {
+			failures = append(failures, fmt.Errorf("merge %s: %s", line.Table, line.Error))
+			continue
+		}
+		results = append(results, &line.Result)
+	}
+	if err := lines.Err(); err != nil {
+		failures = append(failures, fmt.Errorf("read results: %w", err))
+	}
+	return results, failures
+}
+
+func (r *mergeResult) writeText(w io.Writer) error {
+	var b strings.Builder
+	width := len("table")
+	for _, t := range r.Tables {
+		width = max(width, len(t.Current))
+	}
+	out := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(out, format, args...) // what fails is told by Flush
+	}
+	line("%-*s\tread\tlate\tchanged\tdeleted\t\n", width, "table")
+	for _, t := range r.Tables {
+		line("%-*s\t%s\t%s\t%s\t%s\t\n", width, t.Current, thousands(t.Read), thousands(t.Late), thousands(t.Changed), thousands(t.Deleted))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	fmt.Fprintf(&b, "\n%d tables merged by %s in %.1f s\n", len(r.Tables), r.Engine, r.Seconds)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}

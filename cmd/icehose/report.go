@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"icehose/catalog"
+	"icehose/reconcile"
+	"icehose/reconcile/emf"
+	"icehose/reconcile/history"
+	"icehose/reconcile/html"
+	"icehose/sink/iceberg"
+)
+
+// reportFlags say where the outcome of reconcile goes, besides the standard output.
+type reportFlags struct {
+	HTML    string `name:"html" help:"Write the report as one HTML page too, which needs no network." placeholder:"FILE"`
+	EMF     string `name:"emf" help:"Append metrics to this file as lines of CloudWatch's Embedded Metric Format; /dev/stderr, say, for a container whose log becomes metrics." placeholder:"FILE"`
+	Space   string `name:"metrics-namespace" default:"icehose" help:"CloudWatch namespace of the metrics." placeholder:"NAME"`
+	History bool   `help:"Append the outcome to the table icehose_reconcile_runs of the lake."`
+}
+
+// pastRuns is how many runs the page shows.
+const pastRuns = 60
+
+// A comparison is what reconcile has done, and what it did it with.
+type comparison struct {
+	pipeline   *catalog.Pipeline
+	source     reconcile.Reader
+	store      *iceberg.Store // for reading
+	closeStore func() error
+	report     *reconcile.Report
+}
+
+// database is where the history lies.
+func (c *comparison) database() string {
+	if c.pipeline.Database == "" && len(c.pipeline.Tables) > 0 {
+		return c.pipeline.Tables[0].Database()
+	}
+	return c.pipeline.Database
+}
+
+// finish prints the report, keeps it, and repairs what it found.
+func (cmd *reconcileCmd) finish(ctx context.Context, env *environment, global *cli, c *comparison) error {
+	if cmd.Repair != "" {
+		return cmd.repair(ctx, env, global, c)
+	}
+	if err := writeReport(env.stdout, global.JSON, c.report); err != nil {
+		return err
+	}
+	if err := cmd.publish(ctx, c); err != nil {
+		return err
+	}
+	return statusOf(c.report.ExitStatus())
+}
+
+// statusOf is the error that carries an exit status.
+func statusOf(status int) error {
+	if status == exitSame {
+		return nil
+	}
+	return exitError(status)
+}
+
+func writeReport(w io.Writer, asJSON bool, r *reconcile.Report) error {
+	if !asJSON {
+		return r.WriteText(w)
+	}
+	return writeIndented(w, r)
+}
+
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// measure appends the metrics.
+func (cmd *reconcileCmd) measure(c *comparison) error {
+	f, err := os.OpenFile(cmd.EMF, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return errors.Join(emf.Write(f, cmd.Space, c.database(), c.report.Ended, c.report), f.Close())
+}
+
+// publish appends to the history, and writes the metrics and the page.
+func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
+	if cmd.History {
+		if err := cmd.remember(ctx, c); err != nil {
+			return err
+		}
+	}
+	if cmd.EMF != "" {
+		if err := cmd.measure(c); err != nil {
+			return err
+		}
+	}
+	if cmd.HTML == "" {
+		return nil
+	}
+	runs, err := history.Read(ctx, c.store.Tables(), c.database(), pastRuns)
+	if err != nil {
+		return err
+	}
+	if !cmd.History {
+		runs = append(runs, history.Of(c.report))
+	}
+	var page bytes.Buffer
+	if err := html.Write(&page, &html.Page{Report: c.report, Name: filepath.Base(cmd.Pipeline), Runs: runs}); err != nil {
+		return err
+	}
+	write := replaceFile
+	if c.report.ShowKeys {
+		write = writePrivate
+	}
+	if err := write(cmd.HTML, page.Bytes()); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+// remember appends to the history, beside whoever writes other tables.
+func (cmd *reconcileCmd) remember(ctx context.Context, c *comparison) (err error) {
+	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Beside: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	_, err = history.Append(ctx, store.Tables(), c.database(), c.report)
+	return err
+}
+
+// writePrivate writes a file with values of the source, in one step, for its
+// owner alone.
+func writePrivate(path string, text []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,239 @@
+"""Runs statements on an engine that is not ours, for the tests of this folder.
+
+Arguments: spark, trino, duckdb or pyiceberg; then settings as NAME=VALUE: lake
+(the folder of a lake), jars (for Spark, comma-separated), runner (the file of
+the merge on Spark), port (of a Trino on this machine).
+
+Requests come as lines of JSON on standard input, each with one of
+  sql     a statement; the answer has its rows. For duckdb with dialect, that of
+          the statement, which is translated
+  scan    database.table, with columns and, for time travel, snapshot
+  bytes   how much the engine has read since it started
+  merge   a spec for the runner's merge, with rebuild; the answer is its result
+and answers go as lines of JSON to standard output: rows, result or error. Each
+value of a row is null or a text in the form that PostgreSQL writes.
+"""
+
+import datetime
+import decimal
+import importlib.util
+import json
+import os
+import sys
+import uuid
+
+os.environ["TZ"] = "UTC"
+
+
+def text(value):
+    """The text of a value, as PostgreSQL would write it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+    if isinstance(value, decimal.Decimal):
+        return format(value, "f")
+    if isinstance(value, (bytes, bytearray)):
+        return "\\x" + bytes(value).hex()
+    if isinstance(value, datetime.datetime):
+        zone = ""
+        if value.tzinfo is not None:
+            value, zone = value.astimezone(datetime.timezone.utc), "+00"
+        return f"{value.year:04d}" + value.strftime("-%m-%d %H:%M:%S.%f") + zone
+    if isinstance(value, datetime.date):
+        return f"{value.year:04d}" + value.strftime("-%m-%d")
+    if isinstance(value, datetime.time):
+        return value.strftime("%H:%M:%S.%f")
+    if isinstance(value, (int, uuid.UUID)):
+        return str(value)
+    raise TypeError(f"no text for a value of {type(value).__name__}")
+
+
+class Spark:
+    def __init__(self, settings):
+        from pyspark.sql import SparkSession
+
+        catalog = "spark.sql.catalog.icehose"
+        conf = {
+            "spark.jars": settings["jars"],
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            catalog: "org.apache.iceberg.spark.SparkCatalog",
+            catalog + ".type": "jdbc",
+            catalog + ".uri": f"jdbc:sqlite:{settings['lake']}/catalog.db?busy_timeout=10000",
+            catalog + ".warehouse": f"file:{settings['lake']}/warehouse",
+            catalog + ".jdbc.schema-version": "V1",
+            "spark.sql.defaultCatalog": "icehose",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            "spark.sql.adaptive.enabled": settings.get("adaptive", "false"),
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": settings.get("memory", "2g"),
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        }
+        builder = SparkSession.builder.master("local[2]").appName("interop")
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        self.session = builder.getOrCreate()
+        self.session.sparkContext.setLogLevel("OFF")
+        self.renew_connections()
+        self.runner = None
+        if "runner" in settings:
+            found = importlib.util.spec_from_file_location("runner", settings["runner"])
+            self.runner = importlib.util.module_from_spec(found)
+            found.loader.exec_module(self.runner)
+
+    def renew_connections(self):
+        """Replaces the connections with which Iceberg has opened the catalog.
+
+        It leaves a query open on them (JdbcUtil, as of 1.10). On SQLite such a
+        connection never sees what others commit, and keeps them from it.
+        """
+
+        def field(value, name):
+            kind = value.getClass()
+            while True:
+                try:
+                    found = kind.getDeclaredField(name)
+                    break
+                except Exception:  # noqa: BLE001
+                    kind = kind.getSuperclass()
+            found.setAccessible(True)
+            return found.get(value)
+
+        catalog = self.session._jsparkSession.sessionState().catalogManager().catalog("icehose").icebergCatalog()
+        pool = field(field(catalog, "catalog"), "connections")
+        clients = field(pool, "clients")
+        connect = pool.getClass().getDeclaredMethod("newClient", None)
+        connect.setAccessible(True)
+        for _ in range(clients.size()):
+            clients.pollFirst().close()
+            clients.addLast(connect.invoke(pool, None))
+
+    def rows(self, frame):
+        # Python's own times do not reach as far as Spark's do.
+        kinds = {"timestamp": "+00", "timestamp_ntz": ""}
+        zones = [kinds.get(kind) for _, kind in frame.dtypes]
+        columns = [frame.columns[i] for i in range(len(zones))]
+        frame = frame.toDF(*[f"c{i}" for i in range(len(columns))])
+        frame = frame.selectExpr(*[f"CAST(c{i} AS STRING)" if zone is not None else f"c{i}" for i, zone in enumerate(zones)])
+        return [[v + zones[i] if v is not None and zones[i] is not None else text(v) for i, v in enumerate(row)] for row in frame.collect()]
+
+    def sql(self, statement):
+        return self.rows(self.session.sql(statement))
+
+    def scan(self, table, columns, snapshot):
+        database, name = table.split(".")
+        travel = f" VERSION AS OF {snapshot}" if snapshot else ""
+        listed = ", ".join(f"`{c}`" for c in columns)
+        return self.sql(f"SELECT {listed} FROM `{database}`.`{name}`{travel}")
+
+    def bytes_read(self):
+        store = self.session.sparkContext._jsc.sc().statusStore()
+        defaults = [getattr(store, f"stageList$default${n}")() for n in range(2, 6)]
+        stages = store.stageList(None, *defaults)
+        return sum(stages.apply(i).inputBytes() for i in range(stages.size()))
+
+    def merge(self, spec, rebuild):
+        return self.runner.merge(self.session, spec, rebuild)
+
+
+class Trino:
+    def __init__(self, settings):
+        import trino
+
+        self.connection = trino.dbapi.connect(host="127.0.0.1", port=int(settings["port"]), user="interop", catalog="lake", timezone="UTC")
+
+    def sql(self, statement):
+        cursor = self.connection.cursor()
+        cursor.execute(statement)
+        return [[text(v) for v in row] for row in cursor.fetchall()]
+
+    def scan(self, table, columns, snapshot):
+        database, name = table.split(".")
+        travel = f" FOR VERSION AS OF {snapshot}" if snapshot else ""
+        listed = ", ".join(f'"{c}"' for c in columns)
+        return self.sql(f'SELECT {listed} FROM "{database}"."{name}"{travel}')
+
+
+class Arrow:
+    """Engines that give tables of Arrow."""
+
+    def texts(self, table):
+        columns = [[text(v) for v in column.to_pylist()] for column in table.columns]
+        return [list(row) for row in zip(*columns)]
+
+
+class PyIceberg(Arrow):
+    def __init__(self, settings):
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        self.catalog = SqlCatalog("icehose", uri=f"sqlite:///{settings['lake']}/catalog.db", warehouse=f"file://{settings['lake']}/warehouse")
+
+    def scan(self, table, columns, snapshot):
+        found = self.catalog.load_table(table)
+        return self.texts(found.scan(selected_fields=tuple(columns), snapshot_id=snapshot or None).to_arrow().select(columns))
+
+
+class DuckDB(Arrow):
+    def __init__(self, settings):
+        import duckdb
+        import duckdb_extensions
+
+        for name in ("icu", "avro", "iceberg"):
+            duckdb_extensions.import_extension(name)
+        self.db = duckdb.connect()
+        for name in ("icu", "avro", "iceberg"):
+            self.db.execute(f"LOAD {name}")
+        self.db.execute("SET TimeZone = 'UTC'")
+        self.files = PyIceberg(settings) if "lake" in settings else None  # which metadata file is the newest, only the catalog knows
+
+    def translated(self, statement, dialect):
+        import sqlglot
+
+        for one in sqlglot.transpile(statement, read=dialect, write="duckdb"):
+            # Trino and Spark take the value of the greatest position even if it is null.
+            self.db.execute(one.replace("ARG_MAX(", "ARG_MAX_NULL("))
+        return self.texts(self.db.to_arrow_table()) if self.db.description else []
+
+    def sql(self, statement):
+        return self.texts(self.db.execute(statement).to_arrow_table())
+
+    def scan(self, table, columns, snapshot):
+        location = self.files.catalog.load_table(table).metadata_location
+        listed = ", ".join(f'"{c}"' for c in columns)
+        travel = f", snapshot_from_id = {snapshot}" if snapshot else ""
+        return self.sql(f"SELECT {listed} FROM iceberg_scan('{location}'{travel})")
+
+
+def answer(engine, request):
+    if "dialect" in request:
+        return {"rows": engine.translated(request["sql"], request["dialect"])}
+    if "sql" in request:
+        return {"rows": engine.sql(request["sql"])}
+    if "bytes" in request:
+        return {"rows": [[str(engine.bytes_read())]]}
+    if "scan" in request:
+        return {"rows": engine.scan(request["scan"], request["columns"], request.get("snapshot"))}
+    return {"result": engine.merge(request["merge"], request.get("rebuild", False))}
+
+
+def main(name, *settings):
+    engine = {"spark": Spark, "trino": Trino, "duckdb": DuckDB, "pyiceberg": PyIceberg}[name](dict(s.split("=", 1) for s in settings))
+    # The engine's own words go to standard error from here on.
+    out, sys.stdout = sys.stdout, sys.stderr
+    print(json.dumps({"ready": name}), file=out, flush=True)
+    for line in sys.stdin:
+        try:
+            reply = answer(engine, json.loads(line))
+        except Exception as err:  # noqa: BLE001
+            reply = {"error": f"{type(err).__name__}: {err}"}
+        print(json.dumps(reply), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,217 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"icehose/sink/iceberg"
+	"icehose/sink/merge"
+)
+
+var (
+	python = flag.String("python", "", "Python that has the packages of requirements.txt")
+	jars   = flag.String("jars", "", "comma-separated jars for Spark: Iceberg's runtime and SQLite's driver")
+	seeds  = flag.Int("seeds", 60, "seeds of the chaos on Spark")
+)
+
+// An engine is a running engine.py.
+type engine struct {
+	name   string
+	mu     sync.Mutex
+	in     io.Writer
+	out    *bufio.Scanner
+	stderr *bytes.Buffer
+	stop   func()
+}
+
+type reply struct {
+	Rows   [][]*string   `json:"rows"`
+	Result *merge.Result `json:"result"`
+	Error  string        `json:"error"`
+}
+
+// A shared is the lake of all tests of merges. Spark takes long to start, so
+// there is one.
+type shared struct {
+	dir       string
+	store     *iceberg.Store
+	databases atomic.Int32
+	once      sync.Once
+	engine    *engine
+}
+
+var lake struct {
+	once sync.Once
+	shared
+}
+
+// sharedLake opens the lake of all tests.
+func sharedLake(t testing.TB) *shared {
+	t.Helper()
+	lake.once.Do(func() {
+		dir, err := os.MkdirTemp("", "icehose-interop-") //nolint:usetesting // outlives the test that comes first
+		if err != nil {
+			t.Fatal(err)
+		}
+		lake.dir = dir
+		if lake.store, err = openLake(context.Background(), dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if lake.store == nil {
+		t.Fatal("the lake could not be opened")
+	}
+	return &lake.shared
+}
+
+func (s *shared) spark(t testing.TB) *engine {
+	t.Helper()
+	s.once.Do(func() {
+		var err error
+		if s.engine, err = start(context.Background(), "spark", s.dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if s.engine == nil {
+		t.Fatal("Spark did not start")
+	}
+	return s.engine
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if lake.engine != nil {
+		lake.engine.stop()
+	}
+	if lake.store != nil {
+		_ = lake.store.Close()
+		_ = os.RemoveAll(lake.dir)
+	}
+	os.Exit(status) //nolint:forbidigo // what TestMain is for
+}
+
+// start runs an engine over the lake in a folder.
+func start(ctx context.Context, name, dir string, settings ...string) (*engine, error) {
+	if *python == "" {
+		return nil, errors.New("want -python: run make interop")
+	}
+	args := append([]string{"engine.py", name}, settings...)
+	if dir != "" {
+		args = append(args, "lake="+dir)
+	}
+	if name == "spark" {
+		runner, err := filepath.Abs("../sink/merge/spark.py")
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "jars="+*jars, "runner="+runner)
+	}
+	cmd := exec.CommandContext(ctx, *python, args...)
+	e := &engine{name: name, stderr: new(bytes.Buffer)}
+	cmd.Stderr = e.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	e.stop = func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
+	e.in, e.out = in, bufio.NewScanner(out)
+	e.out.Buffer(nil, 256<<20)
+	if !e.out.Scan() {
+		e.stop()
+		return nil, fmt.Errorf("%s did not start:\n%s", name, e.stderr.String())
+	}
+	return e, nil
+}
+
+// call sends a request and reads its answer.
+func (e *engine) call(request any) (*reply, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.in.Write(append(text, '\n')); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", e.name, err, e.stderr.String())
+	}
+	if !e.out.Scan() {
+		return nil, fmt.Errorf("%s ended\n%s", e.name, e.stderr.String())
+	}
+	var r reply
+	if err := json.Unmarshal(e.out.Bytes(), &r); err != nil {
+		return nil, fmt.Errorf("%s: %w in %s", e.name, err, e.out.Text())
+	}
+	if r.Error != "" {
+		return nil, errors.New(r.Error)
+	}
+	return &r, nil
+}
+
+func (e *engine) sql(t testing.TB, statement string) [][]*string {
+	t.Helper()
+	r, err := e.call(map[string]any{"sql": strings.TrimSuffix(strings.TrimSpace(statement), ";")})
+	if err != nil {
+		t.Fatalf("%s: %v\nin %s", e.name, err, statement)
+	}
+	return r.Rows
+}
+
+func (e *engine) scan(table string, columns []string, snapshot int64) ([][]*string, error) {
+	r, err := e.call(map[string]any{"scan": table, "columns": columns, "snapshot": snapshot})
+	if err != nil {
+		return nil, err
+	}
+	return r.Rows, nil
+}
+
+func (e *engine) merge(spec *merge.SparkSpec, rebuild bool) (*merge.Result, error) {
+	r, err := e.call(map[string]any{"merge": spec, "rebuild": rebuild})
+	if err != nil {
+		return nil, err
+	}
+	return r.Result, nil
+}
+
+// openLake opens a lake that nobody will miss.
+func openLake(ctx context.Context, dir string) (*iceberg.Store, error) {
+	store, err := iceberg.Open(ctx, dir, iceberg.Options{Sync: func(*os.File) error { return nil }})
+	if err != nil {
+		return nil, err
+	}
+	// Spark's driver leaves statements open, which only this mode lets be.
+	db, err := sql.Open("sqlite", filepath.Join(dir, "catalog.db"))
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}

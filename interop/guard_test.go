@@ -1,0 +1,122 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/catalog/artifact"
+	"icehose/sink/merge"
+	"icehose/sink/merge/mergetest"
+)
+
+// A merge that read an older changelog, and comes after a newer one, changes nothing.
+func TestSparkFence(t *testing.T) {
+	f := newFixture(t)
+	def := f.table("plain")
+	m, err := artifact.NewMerge(artifact.Spark, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traps := mergetest.Traps()
+	f.append(t, def, traps[0].Steps[0].Rows[0].Lake()) // the insert alone
+	f.merge(t, def)
+	old := *f.sql(t, "SELECT snapshot_id FROM d.plain.refs WHERE name = 'main'")[0][0]
+	before := *f.sql(t, "SELECT snapshot_id FROM d.plain_folded.refs WHERE name = 'main'")[0][0]
+	f.append(t, def, traps[0].Steps[0].Rows[1].Lake()) // its delete
+	f.merge(t, def)
+	stale := artifact.MergeRange{
+		Added: artifact.AsOfSnapshot(artifact.Spark, def, old), Log: artifact.AsOfSnapshot(artifact.Spark, def, old),
+		Fence: artifact.Fence(artifact.Spark, def, before),
+	}
+	stale.Changes = "(" + stale.Fill(m.Changes) + ")"
+	f.engine.sql(t, stale.Fill(m.Apply))
+	if got := plainRows(t, f.engine, f.database+".plain_folded"); len(got) != 0 {
+		t.Errorf("a stale merge brought back %v", got)
+	}
+	stale.Fence = "true"
+	f.engine.sql(t, stale.Fill(m.Apply))
+	if got := plainRows(t, f.engine, f.database+".plain_folded"); len(got) == 0 {
+		t.Error("without the fence nothing comes back: the test shows nothing")
+	}
+}
+
+// Merges that run at once end as one does.
+func TestSparkTwiceAtOnce(t *testing.T) {
+	f := newFixture(t)
+	def := f.table("keyed")
+	log := deliver(700, 10)
+	f.append(t, def, log[:len(log)/2]...)
+	f.merge(t, def)
+	f.append(t, def, log[len(log)/2:]...)
+	var wg sync.WaitGroup
+	var local error
+	wg.Go(func() { _, local = merge.Local(t.Context(), f.store, def, merge.Options{}) })
+	f.merge(t, def)
+	wg.Wait()
+	if local != nil {
+		t.Fatal(local)
+	}
+	if diff := mergetest.Diff(fold(t, def, log), rows(t, f.engine, def, f.database+".keyed_folded"), false, names(def)); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestSparkRefuses(t *testing.T) {
+	f := newFixture(t)
+	def := f.table("plain")
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	f.append(t, def, row.Lake())
+	f.merge(t, def)
+	spec, err := merge.NewSparkSpec(def, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		spoil func(s *merge.SparkSpec)
+		want  string
+	}{
+		{"a missing metadata column", func(s *merge.SparkSpec) { s.Columns = append(s.Columns, "cdc_gone") }, "the changelog has no column cdc_gone: icehose catalog apply"},
+		{"two kinds of position", func(s *merge.SparkSpec) {
+			f.append(t, def, row.Lake())
+			s.Kind = "mysql"
+		}, "are of kind postgres, the pipeline file says mysql"},
+		{"rows that are no changes", func(s *merge.SparkSpec) {
+			lake := row.Lake()
+			lake[2] = []byte("17")
+			f.append(t, def, lake)
+		}, "1 rows of the changelog have a cdc_position that is no position"},
+		{"expired snapshots", func(s *merge.SparkSpec) {
+			f.sql(t, "ALTER TABLE d.plain DROP TAG icehose_merged")
+			f.sql(t, "CALL system.expire_snapshots(table => 'd.plain', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+		}, "up to which was merged, has expired: run with --rebuild"},
+		{"the marker is missing", func(s *merge.SparkSpec) {
+			f.sql(t, "ALTER TABLE d.plain_folded UNSET TBLPROPERTIES ('icehose.merged-snapshot')")
+			f.sql(t, "INSERT INTO d.plain_folded (id, v) VALUES (999, 'foreign')")
+			f.sql(t, "CALL system.expire_snapshots(table => 'd.plain_folded', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+		}, "no note of how far it was merged"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spoiled := *spec
+			spoiled.Columns = slices.Clone(spec.Columns)
+			test.spoil(&spoiled)
+			if _, err := f.engine.merge(&spoiled, false); err == nil || !strings.Contains(err.Error(), "Refused: ") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one that is refused and says %q", err, test.want)
+			}
+		})
+	}
+	f.sql(t, "DELETE FROM d.plain WHERE length(cdc_position) < 10")
+	if _, err := f.engine.merge(spec, true); err != nil {
+		t.Fatal(errors.Join(errors.New("rebuild"), err))
+	}
+	if diff := cmp.Diff(map[string]string{"1": "first"}, plainRows(t, f.engine, f.database+".plain_folded")); diff != "" {
+		t.Errorf("after a rebuild (-want +got):\n%s", diff)
+	}
+}

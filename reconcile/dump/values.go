@@ -1,0 +1,15 @@
+package dump
+
+import (
+	"context"
+	"iter"
+
+	"icehose/reconcile"
+)
+
+var _ reconcile.ValueView = (*view)(nil)
+
+// Values implements reconcile.ValueView.
+func (v *view) Values(ctx context.Context, part reconcile.Part) iter.Seq2[[][]byte, error] {
+	return reconcile.SelectValues(v.table, v.reader.scan(ctx, v.table), part)
+}

@@ -1,0 +1,337 @@
+// Package mysql reads the source side of a reconcile run from a live MySQL or
+// MariaDB, or from a replica of one.
+//
+// In comes a connection string; out come row digests and row hashes (a
+// reconcile.Reader). Each view of a table is one read-only transaction with a
+// consistent snapshot. MariaDB tells the place of a snapshot in the binary log,
+// so several connections can be brought to the same one; on MySQL a view has
+// one connection, and its place is exact when nothing was committed while the
+// snapshot was taken. Rows are digested by SQL where the server renders all of
+// a table's types exactly (package canonsql), else they pass through this
+// process, one at a time: tables with FLOAT or DOUBLE always do.
+//
+// Nothing is written to the source. Tables must be transactional; a MyISAM
+// table has no snapshot and is refused.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"icehose/catalog"
+	"icehose/catalog/mysql"
+	"icehose/cdc"
+	"icehose/reconcile"
+)
+
+// Options say what the source may be asked for.
+type Options struct {
+	// MaxConnections bounds the connections that are open at a time; default 2.
+	MaxConnections int
+	// StatementTimeout ends every statement that takes longer; 0: none.
+	StatementTimeout time.Duration
+	// RowsPerSecond bounds the rows that are read, over all connections; 0: no
+	// bound. Rows then pass through this process.
+	RowsPerSecond int
+	// Stream makes rows pass through this process although the server could
+	// digest them: it costs the server less work and the network all rows.
+	Stream bool
+}
+
+const defaultConnections = 2
+
+// A Reader reads the tables of one server.
+type Reader struct {
+	db       *sql.DB
+	options  Options
+	free     chan struct{} // a connection may be opened for each value in it
+	throttle *reconcile.Throttle
+	mariadb  bool
+}
+
+var _ reconcile.Reader = (*Reader)(nil)
+
+// Open connects once, to see that it can, and returns a Reader.
+func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return nil, errors.New("open source: the connection string is not a URL") // the error would show the password
+	}
+	parameters := u.Query()
+	parameters.Set("interpolateParams", "true") // the other protocol has no texts
+	parameters.Del("parseTime")
+	u.RawQuery = parameters.Encode()
+	db, err := mysql.Open(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
+	}
+	if o.MaxConnections < 1 {
+		o.MaxConnections = defaultConnections
+	}
+	db.SetMaxIdleConns(0)
+	r := &Reader{db: db, options: o, free: make(chan struct{}, o.MaxConnections), throttle: reconcile.NewThrottle(o.RowsPerSecond)}
+	for range o.MaxConnections {
+		r.free <- struct{}{}
+	}
+	var version string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return nil, errors.Join(fmt.Errorf("open source: %w", clean(err)), db.Close())
+	}
+	r.mariadb = strings.Contains(version, "MariaDB")
+	return r, nil
+}
+
+// Close closes the connections. The Reader's views must have been closed.
+func (r *Reader) Close() error {
+	r.throttle.Stop()
+	if err := r.db.Close(); err != nil {
+		return fmt.Errorf("close source: %w", err)
+	}
+	return nil
+}
+
+// session is how every session is set up.
+func (r *Reader) session() []string {
+	timeout := fmt.Sprintf("SET SESSION max_execution_time = %d", r.options.StatementTimeout.Milliseconds())
+	if r.mariadb {
+		timeout = fmt.Sprintf("SET SESSION max_statement_time = %f", r.options.StatementTimeout.Seconds())
+	}
+	return []string{
+		"SET NAMES utf8mb4", "SET SESSION time_zone = '+00:00'", "SET SESSION sql_mode = ''", "SET SESSION lock_wait_timeout = 10", timeout,
+		"SET SESSION transaction_read_only = 1",
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+	}
+}
+
+// connect waits until a connection is free, and opens it.
+func (r *Reader) connect(ctx context.Context) (*sql.Conn, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.free:
+	}
+	return r.dial(ctx)
+}
+
+// connectMore opens another connection if one is free now; nil if not.
+func (r *Reader) connectMore(ctx context.Context) (*sql.Conn, error) {
+	select {
+	case <-r.free:
+		return r.dial(ctx)
+	default:
+		return nil, nil
+	}
+}
+
+func (r *Reader) dial(ctx context.Context) (*sql.Conn, error) {
+	conn, err := r.db.Conn(ctx)
+	if err != nil {
+		r.free <- struct{}{}
+		return nil, fmt.Errorf("connect: %w", clean(err))
+	}
+	for _, statement := range r.session() {
+		if r.mariadb {
+			statement = strings.Replace(statement, "transaction_read_only", "tx_read_only", 1)
+		}
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			r.close(conn)
+			return nil, fmt.Errorf("set up session: %w", clean(err))
+		}
+	}
+	return conn, nil
+}
+
+// close ends a connection; what was only read cannot be lost by it.
+func (r *Reader) close(conn *sql.Conn) {
+	_ = conn.Close()
+	r.free <- struct{}{}
+}
+
+// clean takes values out of an error of the server.
+func clean(err error) error {
+	if fromServer, ok := errors.AsType[*driver.MySQLError](err); ok {
+		switch fromServer.Number {
+		case 1264, 1265, 1292, 1366, 1406, 1525: // messages about values quote them
+			return fmt.Errorf("the server refuses a value (error %d)", fromServer.Number)
+		}
+	}
+	return err
+}
+
+// State implements reconcile.Reader. The mark is the end of the binary log, of
+// a server without one the last transaction that changed a row.
+func (r *Reader) State(ctx context.Context, _ []*catalog.Table) (reconcile.State, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return reconcile.State{}, err
+	}
+	defer r.close(conn)
+	var s reconcile.State
+	if s.Time, err = now(ctx, conn); err != nil {
+		return s, fmt.Errorf("read state: %w", clean(err))
+	}
+	if at, err := logEnd(ctx, conn); err == nil {
+		s.Mark = at.String()
+	}
+	return s, nil
+}
+
+func now(ctx context.Context, conn *sql.Conn) (time.Time, error) {
+	var micros int64
+	err := conn.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros)
+	return time.UnixMicro(micros).UTC(), err
+}
+
+var errNoLog = errors.New("the server writes no binary log, or the account may not see it")
+
+// logEnd reads where the binary log ends.
+func logEnd(ctx context.Context, conn *sql.Conn) (cdc.Body, error) {
+	first, err := firstRow(ctx, conn, "SHOW MASTER STATUS")
+	if err != nil { // MySQL 8.4 has another name for it
+		if first, err = firstRow(ctx, conn, "SHOW BINARY LOG STATUS"); err != nil {
+			return cdc.Body{}, err
+		}
+	}
+	if len(first) < 2 {
+		return cdc.Body{}, errNoLog
+	}
+	return body(first[0], first[1])
+}
+
+// body makes a position's body of a file's name and an offset in it.
+func body(file, offset string) (cdc.Body, error) {
+	n, err := strconv.ParseUint(file[strings.LastIndexByte(file, '.')+1:], 10, 32)
+	at, atErr := strconv.ParseUint(offset, 10, 32)
+	if err != nil || atErr != nil {
+		return cdc.Body{}, errNoLog
+	}
+	return cdc.Body{Lo: n<<32 | at}, nil
+}
+
+// firstRow reads the first row of a statement whose columns depend on the version.
+func firstRow(ctx context.Context, conn *sql.Conn, statement string) (texts []string, err error) {
+	rows, err := conn.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, clean(err)
+	}
+	defer func() { err = errors.Join(err, rows.Close(), rows.Err()) }()
+	columns, err := rows.Columns()
+	if err != nil || !rows.Next() {
+		return nil, err
+	}
+	values := make([]sql.NullString, len(columns))
+	into := make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		texts = append(texts, v.String)
+	}
+	return texts, nil
+}
+
+const beginReading = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+
+// snapshotPlace reads where MariaDB's snapshot of this connection stands.
+func snapshotPlace(ctx context.Context, conn *sql.Conn) (at cdc.Body, ok bool) {
+	rows, err := conn.QueryContext(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+	if err != nil {
+		return at, false
+	}
+	defer rows.Close() //nolint:errcheck // the place is then unknown, which is said
+	found := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if rows.Scan(&name, &value) != nil {
+			return at, false
+		}
+		found[strings.ToLower(name)] = value
+	}
+	at, err = body(found["binlog_snapshot_file"], found["binlog_snapshot_position"])
+	return at, err == nil && rows.Err() == nil
+}
+
+// tries is how often a snapshot is taken anew for a better place in the log.
+const tries = 5
+
+// begin begins a transaction, and says where its snapshot stands in the log;
+// nil when the server does not tell.
+func (r *Reader) begin(ctx context.Context, conn *sql.Conn, exact bool) (*reconcile.LogRange, error) {
+	for try := 1; ; try++ {
+		low, lowErr := logEnd(ctx, conn)
+		if _, err := conn.ExecContext(ctx, beginReading); err != nil {
+			return nil, clean(err)
+		}
+		if r.mariadb {
+			if at, ok := snapshotPlace(ctx, conn); ok {
+				return &reconcile.LogRange{Low: &at, High: at}, nil
+			}
+		}
+		high, err := logEnd(ctx, conn)
+		if err = errors.Join(lowErr, err); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, nil // a place that nobody tells keeps no row from being read
+		}
+		log := &reconcile.LogRange{Low: &low, High: high}
+		if low == high || !exact || try == tries {
+			return log, nil
+		}
+		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return nil, clean(err)
+		}
+	}
+}
+
+// Open implements reconcile.Reader.
+func (r *Reader) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{reader: r, table: t, conn: conn}
+	if err := v.open(ctx, exact); err != nil {
+		r.close(conn)
+		return nil, fmt.Errorf("open table %s: %w", t.Source, err)
+	}
+	return v, nil
+}
+
+func (v *view) open(ctx context.Context, exact bool) error {
+	if err := v.describe(ctx); err != nil {
+		return err
+	}
+	var err error
+	if v.pinned.Log, err = v.reader.begin(ctx, v.conn, exact); err != nil {
+		return err
+	}
+	if v.pinned.Time, err = now(ctx, v.conn); err != nil {
+		return clean(err)
+	}
+	v.pinned.Moment = "snapshot"
+	if log := v.pinned.Log; log != nil {
+		v.pinned.Moment = fmt.Sprintf("log %d:%d", log.High.Lo>>32, log.High.Lo&(1<<32-1))
+		if log.Low == nil || *log.Low != log.High {
+			v.pinned.Moment = "log up to" + strings.TrimPrefix(v.pinned.Moment, "log")
+		}
+	}
+	return nil
+}
+
+// transactional engines have snapshots.
+func transactional(engine string) bool {
+	return slices.ContainsFunc([]string{"InnoDB", "RocksDB", "TokuDB"}, func(known string) bool { return strings.EqualFold(known, engine) })
+}

@@ -1,0 +1,187 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"icehose/catalog"
+	"icehose/internal/canon"
+	"icehose/internal/canon/canonsql"
+	"icehose/reconcile"
+)
+
+// keysPerStatement bounds the length of one statement.
+const keysPerStatement = 1000
+
+// scan yields rows among which are those of the part, encoded.
+func (v *view) scan(ctx context.Context, conn *sql.Conn, part reconcile.Part, where string) iter.Seq2[*reconcile.Encoder, error] {
+	return func(yield func(*reconcile.Encoder, error) bool) {
+		encoder, err := reconcile.NewEncoder(v.table)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if part.Only != nil && len(part.Only) == 0 {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+		conditions, err := v.conditions(part, where)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if part.Keys == nil || !v.hasKeys() {
+			v.read(ctx, conn, encoder, conditions, nil, yield)
+			return
+		}
+		for keys := range slices.Chunk(part.Keys.Texts(), keysPerStatement) {
+			condition, args := v.keyCondition(keys)
+			if condition == "" {
+				continue
+			}
+			if !v.read(ctx, conn, encoder, append(slices.Clip(conditions), condition), args, yield) {
+				return
+			}
+		}
+	}
+}
+
+// conditions are those that the server can judge.
+func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
+	var conditions []string
+	if where != "" {
+		conditions = append(conditions, where)
+	}
+	needed := v.key
+	if len(v.key) == 0 {
+		needed = nil
+	}
+	if part.Only != nil && part.Keys == nil && v.rows.Exact(needed) {
+		conditions = append(conditions, v.rows.MySQLInBuckets(v.key, part.Buckets, part.Only))
+	}
+	if part.Since == nil {
+		return conditions, nil
+	}
+	i := slices.IndexFunc(v.columns, func(c canonsql.Column) bool { return c.Name == part.Since.Column })
+	if i < 0 {
+		return nil, fmt.Errorf("no column %s", part.Since.Column)
+	}
+	if c := &v.columns[i]; c.Type.Name == "date" || c.Type.Name == "datetime" || c.Type.Name == "timestamp" {
+		conditions = append(conditions, fmt.Sprintf("t.%s >= '%s'", canonsql.QuoteMySQL(c.Spelled), part.Since.From.UTC().Format("2006-01-02 15:04:05.000000")))
+	}
+	return conditions, nil
+}
+
+// hasKeys reports whether the source can be asked for rows by key.
+func (v *view) hasKeys() bool {
+	return len(v.key) > 0 && !slices.ContainsFunc(v.key, func(i int) bool { return keyForm(&v.columns[i]) == noForm })
+}
+
+// A form is how a key's canonical text stands in a statement.
+type form uint8
+
+const (
+	noForm form = iota
+	digitsForm
+	bytesForm
+	textForm
+	timeForm
+)
+
+func keyForm(c *canonsql.Column) form {
+	if c.Mask != "" {
+		return noForm
+	}
+	switch c.Type.Name {
+	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint", "decimal", "numeric", "year":
+		if c.Column.Type.Kind == catalog.Int || c.Column.Type.Kind == catalog.Long || c.Column.Type.Kind == catalog.Decimal {
+			return digitsForm
+		}
+	case "binary", "varbinary":
+		return bytesForm
+	case "char", "varchar", "uuid":
+		return textForm
+	case "date", "datetime", "timestamp":
+		return timeForm
+	}
+	return noForm
+}
+
+// keyCondition selects rows by key. More rows may meet it than have the key:
+// those that the column's collation takes for equal.
+func (v *view) keyCondition(keys [][]string) (condition string, args []any) {
+	var tuples []string
+	for _, key := range keys {
+		parts := make([]string, len(key))
+		for n, i := range v.key {
+			switch keyForm(&v.columns[i]) {
+			case digitsForm:
+				parts[n] = key[n]
+			case bytesForm:
+				parts[n] = "X'" + key[n] + "'"
+			case timeForm:
+				parts[n] = "'" + strings.NewReplacer("T", " ", "Z", "").Replace(key[n]) + "'"
+			case textForm, noForm:
+				parts[n] = "?"
+				args = append(args, key[n])
+			}
+		}
+		tuples = append(tuples, "("+strings.Join(parts, ", ")+")")
+	}
+	columns := make([]string, len(v.key))
+	for n, i := range v.key {
+		columns[n] = "t." + canonsql.QuoteMySQL(v.columns[i].Spelled)
+	}
+	return "(" + strings.Join(columns, ", ") + ") IN (" + strings.Join(tuples, ", ") + ")", args
+}
+
+// read yields the rows of one statement, encoded. It returns false when no
+// more are wanted.
+func (v *view) read(ctx context.Context, conn *sql.Conn, encoder *reconcile.Encoder, conditions []string, args []any, yield func(*reconcile.Encoder, error) bool) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends a statement of which not all rows are wanted
+	statement := "SELECT " + strings.Join(v.rows.Texts, ", ") + " FROM " + v.name + " t"
+	if len(conditions) > 0 {
+		statement += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	rows, err := conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has what matters
+	values := make([]sql.RawBytes, len(v.columns))
+	into := make([]any, len(values))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := errors.Join(rows.Scan(into...), v.reader.throttle.Wait(ctx, 1)); err != nil {
+			yield(nil, err)
+			return false
+		}
+		encoder.Reset()
+		for _, text := range values {
+			if text == nil {
+				encoder.Null()
+			} else {
+				encoder.Value(canon.MySQL, text)
+			}
+		}
+		if !yield(encoder, nil) {
+			return false
+		}
+	}
+	if err := rows.Err(); err != nil {
+		yield(nil, err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,301 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"icehose/catalog"
+	"icehose/internal/canon"
+	"icehose/internal/canon/canonsql"
+	"icehose/reconcile"
+)
+
+// A view is one table in one transaction.
+type view struct {
+	reader  *Reader
+	table   *catalog.Table
+	pinned  reconcile.Pinned
+	name    string // quoted
+	columns []canonsql.Column
+	rows    canonsql.Rows
+	key     []int
+
+	mu   sync.Mutex // the connection is for one statement at a time
+	conn *sql.Conn
+}
+
+// Pinned implements reconcile.View.
+func (v *view) Pinned() reconcile.Pinned { return v.pinned }
+
+// Close implements reconcile.View.
+func (v *view) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.conn != nil {
+		v.reader.close(v.conn)
+		v.conn = nil
+	}
+	return nil
+}
+
+// describe finds the table and its columns. MySQL's information schema has no
+// snapshot: a table that is altered meanwhile makes its statements fail.
+func (v *view) describe(ctx context.Context) (err error) {
+	schema, name, ok := strings.Cut(v.table.Source, ".")
+	if !ok {
+		return errors.New("find table: its name has no schema")
+	}
+	var engine sql.NullString
+	var estimate sql.NullInt64
+	err = v.conn.QueryRowContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+		schema, name).Scan(&schema, &name, &engine, &estimate)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errors.New("find table: the source has none of this name, or the account may not see it")
+	case err != nil:
+		return fmt.Errorf("find table: %w", clean(err))
+	case !transactional(engine.String):
+		return fmt.Errorf("find table: its storage engine %s has no snapshots", engine.String)
+	}
+	v.name = canonsql.QuoteMySQL(schema) + "." + canonsql.QuoteMySQL(name)
+	v.pinned.Rows = estimate.Int64
+	rows, err := v.conn.QueryContext(ctx, "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, name)
+	if err != nil {
+		return fmt.Errorf("list columns: %w", clean(err))
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	types := map[string][2]string{} // by lower-cased name: MySQL tells columns apart without regard to case
+	for rows.Next() {
+		var c [2]string
+		if err := rows.Scan(&c[0], &c[1]); err != nil {
+			return fmt.Errorf("list columns: %w", clean(err))
+		}
+		types[strings.ToLower(c[0])] = c
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("list columns: %w", clean(err))
+	}
+	return v.match(types)
+}
+
+func (v *view) match(types map[string][2]string) error {
+	encoder, err := reconcile.NewEncoder(v.table)
+	if err != nil {
+		return err
+	}
+	for _, c := range encoder.Columns() {
+		name := c.Name
+		if c.Source != "" {
+			name = strings.ToLower(c.Source)
+		}
+		found, ok := types[name]
+		if !ok {
+			return fmt.Errorf("find column %s: the source's table has none of this name", c.Name)
+		}
+		typ, err := catalog.ParseSourceType(found[1])
+		if err != nil {
+			return fmt.Errorf("find column %s: %w", c.Name, err)
+		}
+		v.columns = append(v.columns, canonsql.Column{Column: c, Spelled: found[0], Type: typ})
+	}
+	for _, name := range v.table.Key {
+		v.key = append(v.key, slices.IndexFunc(v.columns, func(c canonsql.Column) bool { return c.Name == name }))
+	}
+	v.rows = canonsql.MySQL(v.columns)
+	return nil
+}
+
+// Digests implements reconcile.View.
+func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
+	first, last, ok := span(part)
+	inServer := ok && part.Keys == nil && part.Since == nil && !v.reader.options.Stream && v.reader.options.RowsPerSecond == 0 && v.rows.Exact(nil)
+	var mu sync.Mutex
+	digests := make([]canon.Digest, part.Buckets)
+	err := v.parallel(ctx, func(ctx context.Context, conn *sql.Conn, where string) error {
+		var some []canon.Digest
+		var err error
+		if inServer {
+			d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
+			some, err = digest(ctx, conn, v.rows.MySQLDigest(d), part.Buckets)
+		} else {
+			some, err = reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range some {
+			digests[i].Merge(some[i])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("digest %s: %w", v.table.Source, clean(err))
+	}
+	return digests, nil
+}
+
+// span returns the buckets of a part if they follow each other.
+func span(part reconcile.Part) (first, last int, ok bool) {
+	if part.Only == nil {
+		return 0, part.Buckets, true
+	}
+	if n := len(part.Only); n > 0 {
+		return part.Only[0], part.Only[n-1] + 1, part.Only[n-1]-part.Only[0] == n-1
+	}
+	return 0, 0, true
+}
+
+// Rows implements reconcile.View.
+func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	return func(yield func(reconcile.Row, error) bool) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for row, err := range reconcile.SelectRows(v.table, v.scan(ctx, v.conn, part, ""), part) {
+			if err != nil {
+				yield(row, fmt.Errorf("read %s: %w", v.table.Source, clean(err)))
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// rowsPerWorker is below what another connection is not worth its while.
+const rowsPerWorker = 50_000
+
+// parallel calls work for disjoint parts of the table that are the whole of it
+// together, on as many connections as are free and reach the view's snapshot.
+func (v *view) parallel(ctx context.Context, work func(ctx context.Context, conn *sql.Conn, where string) error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	conns := []*sql.Conn{v.conn}
+	defer func() {
+		for _, conn := range conns[1:] {
+			v.reader.close(conn)
+		}
+	}()
+	low, high, column, err := v.keyRange(ctx)
+	if err != nil {
+		return err
+	}
+	for column != "" && len(conns) < v.reader.options.MaxConnections && int64(len(conns)) < v.pinned.Rows/rowsPerWorker {
+		conn, err := v.join(ctx)
+		if err != nil {
+			return err
+		}
+		if conn == nil {
+			break
+		}
+		conns = append(conns, conn)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for i, conn := range conns {
+		group.Go(func() error { return work(ctx, conn, valueRange(column, low, high, i, len(conns))) })
+	}
+	return group.Wait()
+}
+
+// keyRange returns the least and the greatest value of the first key column if
+// it is an integer; column is empty if it is not.
+func (v *view) keyRange(ctx context.Context) (low, high *big.Int, column string, err error) {
+	if !v.reader.mariadb || len(v.key) == 0 || v.pinned.Rows/rowsPerWorker < 2 {
+		return nil, nil, "", nil
+	}
+	c := &v.columns[v.key[0]]
+	if !slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, c.Type.Name) {
+		return nil, nil, "", nil
+	}
+	column = "t." + canonsql.QuoteMySQL(c.Spelled)
+	var ends [2]sql.NullString
+	if err := v.conn.QueryRowContext(ctx, fmt.Sprintf("SELECT MIN(%[1]s), MAX(%[1]s) FROM %[2]s t", column, v.name)).Scan(&ends[0], &ends[1]); err != nil {
+		return nil, nil, "", err
+	}
+	low, okLow := new(big.Int).SetString(ends[0].String, 10)
+	high, okHigh := new(big.Int).SetString(ends[1].String, 10)
+	if !okLow || !okHigh {
+		return nil, nil, "", nil
+	}
+	return low, high, column, nil
+}
+
+// valueRange is a condition for the i-th of n parts of a range of integers.
+func valueRange(column string, low, high *big.Int, i, n int) string {
+	if n == 1 {
+		return ""
+	}
+	at := func(i int) string {
+		width := new(big.Int).Sub(high, low)
+		width.Mul(width, big.NewInt(int64(i))).Div(width, big.NewInt(int64(n)))
+		return width.Add(width, low).String()
+	}
+	var conditions []string
+	if i > 0 {
+		conditions = append(conditions, column+" >= "+at(i))
+	}
+	if i < n-1 {
+		conditions = append(conditions, column+" < "+at(i+1))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// join opens one more connection and brings it to the view's snapshot: MariaDB
+// says where a snapshot stands. nil when none is free or none gets there,
+// because changes were committed meanwhile.
+func (v *view) join(ctx context.Context) (*sql.Conn, error) {
+	if v.pinned.Log == nil || v.pinned.Log.Low == nil || *v.pinned.Log.Low != v.pinned.Log.High {
+		return nil, nil
+	}
+	conn, err := v.reader.connectMore(ctx)
+	if conn == nil || err != nil {
+		return nil, err
+	}
+	log, err := v.reader.begin(ctx, conn, false)
+	if err != nil || log == nil || log.Low == nil || *log.Low != log.High || log.High != v.pinned.Log.High {
+		v.reader.close(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// digest runs a statement of canonsql.
+func digest(ctx context.Context, conn *sql.Conn, statement string, buckets int) (_ []canon.Digest, err error) {
+	rows, err := conn.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	digests := make([]canon.Digest, buckets)
+	for rows.Next() {
+		var b int
+		var count, hashed uint64
+		var upper, lower string
+		if err := rows.Scan(&b, &count, &hashed, &upper, &lower); err != nil {
+			return nil, err
+		}
+		if b < 0 || b >= buckets {
+			return nil, fmt.Errorf("the server digests bucket %d", b)
+		}
+		if hashed != count {
+			return nil, errors.New("a row is longer than the server's max_allowed_packet")
+		}
+		x, okX := new(big.Int).SetString(upper, 10)
+		y, okY := new(big.Int).SetString(lower, 10)
+		if !okX || !okY {
+			return nil, errors.New("the server's sums are no numbers")
+		}
+		if digests[b], err = canonsql.Result(count, x, y); err != nil {
+			return nil, err
+		}
+	}
+	return digests, rows.Err()
+}

@@ -1,0 +1,213 @@
+package reconcile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"icehose/catalog"
+	"icehose/internal/canon"
+)
+
+// A Part says which rows of a table are meant. With only Buckets set: all.
+type Part struct {
+	// Buckets is how many buckets the rows are divided into by hash(key): a
+	// power of two, at most MaxBuckets.
+	Buckets int
+	// Only lists the buckets that are meant, ascending; nil: all of them.
+	Only []int
+	// Keys are the keys that are meant; nil: all of them.
+	Keys *Keys
+	// Since is for sources: rows whose column is not before a time; nil: all.
+	Since *Since
+	// Version is the lake name of a column whose value Row.Version shall have.
+	Version string
+}
+
+// MaxBuckets bounds Part.Buckets. The bucket of a row is the last bits of the
+// first 16 bytes of the SHA-256 of its key's canonical bytes; of a table
+// without a key, of its row's.
+const MaxBuckets = 1 << 20
+
+// Since selects rows by a date or timestamp column.
+type Since struct {
+	Column string // lake name
+	From   time.Time
+}
+
+// text is From as the column's canonical text; canonical texts of one of these
+// types compare as times do.
+func (s *Since) text(t *catalog.Table) (at int, text string, err error) {
+	at = slices.IndexFunc(comparedColumns(t), func(c *catalog.Column) bool { return c.Name == s.Column })
+	if at < 0 {
+		return 0, "", fmt.Errorf("select rows of %s: no column %s", t.Source, s.Column)
+	}
+	from := s.From.UTC()
+	switch c := comparedColumns(t)[at]; {
+	case c.Mask != "":
+		return 0, "", fmt.Errorf("select rows of %s: column %s is masked", t.Source, s.Column)
+	case c.Type.Kind == catalog.Date:
+		return at, from.Format("2006-01-02"), nil
+	case c.Type.Kind == catalog.Timestamp:
+		return at, from.Format("2006-01-02T15:04:05.000000"), nil
+	case c.Type.Kind == catalog.TimestampTZ:
+		return at, from.Format("2006-01-02T15:04:05.000000Z"), nil
+	default:
+		return 0, "", fmt.Errorf("select rows of %s: column %s is %s, want a date or a timestamp", t.Source, s.Column, c.Type)
+	}
+}
+
+// Keys is a set of keys of one table.
+type Keys struct {
+	texts [][]string
+	set   map[string]struct{} // canonical bytes
+}
+
+// NewKeys makes a set of keys, each a canonical text per key column of t, in
+// key order. A text that is not canonical yet is made so, if it can.
+func NewKeys(t *catalog.Table, texts [][]string) (*Keys, error) {
+	if len(t.Key) == 0 && len(texts) > 0 {
+		return nil, fmt.Errorf("make keys: table %s has no key", t.Source)
+	}
+	columns := comparedColumns(t)
+	k := &Keys{set: make(map[string]struct{}, len(texts))}
+	var bytes, text []byte
+	for n, key := range texts {
+		if len(key) != len(t.Key) {
+			return nil, fmt.Errorf("make keys: key %d of %s: %d texts for %d key columns", n+1, t.Source, len(key), len(t.Key))
+		}
+		bytes = bytes[:0]
+		clean := make([]string, len(key))
+		for i, name := range t.Key {
+			at := slices.IndexFunc(columns, func(c *catalog.Column) bool { return c.Name == name })
+			if at < 0 {
+				return nil, fmt.Errorf("make keys: key column %s of %s is not in the lake", name, t.Source)
+			}
+			c := columns[at]
+			text = append(text[:0], key[i]...)
+			if c.Mask == "" {
+				var err error
+				if text, err = canon.Append(text[:0], c, canon.Delivered, []byte(key[i])); err != nil {
+					return nil, fmt.Errorf("make keys: key %d of %s: %w", n+1, t.Source, err)
+				}
+			}
+			clean[i] = string(text)
+			var err error
+			if bytes, err = canon.AppendTyped(bytes, comparedKind(c), text); err != nil {
+				return nil, fmt.Errorf("make keys: key %d of %s: %w", n+1, t.Source, err)
+			}
+		}
+		k.add(bytes, clean)
+	}
+	return k, nil
+}
+
+func (k *Keys) add(key []byte, texts []string) {
+	if _, ok := k.set[string(key)]; ok {
+		return
+	}
+	k.set[string(key)] = struct{}{}
+	if texts != nil {
+		k.texts = append(k.texts, texts)
+	}
+}
+
+// Len returns the number of keys.
+func (k *Keys) Len() int { return len(k.set) }
+
+// Has reports whether a key is in the set, given its canonical bytes (Row.Key).
+func (k *Keys) Has(key []byte) bool {
+	_, ok := k.set[string(key)]
+	return ok
+}
+
+// Texts returns the keys: a canonical text per key column. It is nil for a
+// table without a key, whose keys are row hashes. It must not be changed.
+func (k *Keys) Texts() [][]string { return k.texts }
+
+// keysOf makes a set of canonical key bytes.
+func keysOf(t *catalog.Table, keys [][]byte) (*Keys, error) {
+	k := &Keys{set: make(map[string]struct{}, len(keys))}
+	for _, key := range keys {
+		var texts []string
+		if len(t.Key) > 0 {
+			var err error
+			if texts, err = keyTexts(key, len(t.Key)); err != nil {
+				return nil, err
+			}
+		}
+		k.add(key, texts)
+	}
+	return k, nil
+}
+
+// A selector is a Part made ready to judge rows.
+type selector struct {
+	part   Part
+	wanted []bool // by bucket; nil: all
+	since  []byte
+	at     int // of the Since column
+}
+
+var errBuckets = errors.New("select rows: the number of buckets is not a power of two up to 2^20")
+
+func (p Part) selector(t *catalog.Table) (*selector, error) {
+	if p.Buckets < 1 || p.Buckets > MaxBuckets || p.Buckets&(p.Buckets-1) != 0 {
+		return nil, errBuckets
+	}
+	s := &selector{part: p}
+	if p.Only != nil {
+		s.wanted = make([]bool, p.Buckets)
+		for _, b := range p.Only {
+			if b < 0 || b >= p.Buckets {
+				return nil, fmt.Errorf("select rows: no bucket %d of %d", b, p.Buckets)
+			}
+			s.wanted[b] = true
+		}
+	}
+	if p.Since != nil {
+		at, text, err := p.Since.text(t)
+		if err != nil {
+			return nil, err
+		}
+		s.at, s.since = at, []byte(text)
+	}
+	return s, nil
+}
+
+// has judges a placed row, of which e still has the values.
+func (s *selector) has(e *Encoder, r *Row) bool {
+	if s.wanted != nil && !s.wanted[r.Bucket] {
+		return false
+	}
+	if s.part.Keys != nil && !s.part.Keys.Has(r.Key) {
+		return false
+	}
+	if s.since != nil {
+		text, null := e.value(s.at)
+		return !null && bytes.Compare(text, s.since) >= 0
+	}
+	return true
+}
+
+// comparedColumns are the columns whose values make a row: those of the source
+// that are not excluded.
+func comparedColumns(t *catalog.Table) []*catalog.Column {
+	var columns []*catalog.Column
+	for _, c := range t.Columns {
+		if !c.Exclude {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// comparedKind is the type that a column has in the lake.
+func comparedKind(c *catalog.Column) catalog.TypeKind {
+	if c.Mask == catalog.MaskSHA256 {
+		return catalog.String
+	}
+	return c.Type.Kind
+}

@@ -1,0 +1,235 @@
+// Package postgres reads the source side of a reconcile run from a live
+// PostgreSQL, or from a standby of one.
+//
+// In comes a connection string; out come row digests and row hashes (a
+// reconcile.Reader). Each view of a table is one read-only, repeatable-read
+// transaction, on as many connections as Options.MaxConnections leaves free,
+// which share its snapshot. Rows are digested by SQL where the server renders
+// all of a table's types exactly (package canonsql), else they pass through
+// this process, one at a time.
+//
+// Nothing is written to the source. With an exact view, where the account may
+// have one, a temporary logical slot exists for a moment: it gives a snapshot
+// and its place in the log. Servers before PostgreSQL 12 are not promised
+// anything.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"icehose/catalog"
+	"icehose/reconcile"
+)
+
+// Options say what the source may be asked for.
+type Options struct {
+	// MaxConnections bounds the connections that are open at a time; default 2.
+	// The connection that a slot needs comes on top of it, for a moment.
+	MaxConnections int
+	// StatementTimeout ends every statement that takes longer; 0: none.
+	StatementTimeout time.Duration
+	// RowsPerSecond bounds the rows that are read, over all connections; 0: no
+	// bound. Rows then pass through this process.
+	RowsPerSecond int
+	// Stream makes rows pass through this process although the server could
+	// digest them: it costs the server less work and the network all rows.
+	Stream bool
+	// Patience is how long an exact view waits for transactions that are
+	// running; default 5 s. When it ends, the lower bound of the view's place
+	// in the log stays unknown.
+	Patience time.Duration
+}
+
+const (
+	defaultConnections = 2
+	defaultPatience    = 5 * time.Second
+)
+
+// A Reader reads the tables of one database.
+type Reader struct {
+	config   *pgx.ConnConfig
+	options  Options
+	free     chan struct{} // a connection may be opened for each value in it
+	throttle *reconcile.Throttle
+	server   server
+}
+
+var _ reconcile.Reader = (*Reader)(nil)
+
+// server is what does not change while a Reader is used.
+type server struct {
+	utf8    bool
+	logical bool // wal_level
+}
+
+// errDSN replaces every complaint about a connection string, which may quote
+// a password.
+var errDSN = errors.New("open source: the connection string is neither a PostgreSQL URL nor key=value pairs")
+
+// Open connects once, to see that it can, and returns a Reader.
+func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errDSN
+	}
+	if o.MaxConnections < 1 {
+		o.MaxConnections = defaultConnections
+	}
+	if o.Patience <= 0 {
+		o.Patience = defaultPatience
+	}
+	r := &Reader{config: config, options: o, free: make(chan struct{}, o.MaxConnections), throttle: reconcile.NewThrottle(o.RowsPerSecond)}
+	for range o.MaxConnections {
+		r.free <- struct{}{}
+	}
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
+	}
+	defer r.close(ctx, conn)
+	var encoding, level string
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_encoding'), current_setting('wal_level')").Scan(&encoding, &level); err != nil {
+		return nil, fmt.Errorf("open source: %w", clean(err))
+	}
+	r.server = server{utf8: encoding == "UTF8", logical: level == "logical"}
+	return r, nil
+}
+
+// Close ends what a Reader keeps. Its views must have been closed.
+func (r *Reader) Close() error {
+	r.throttle.Stop()
+	return nil
+}
+
+// session is how every session is set up: how values look as text, and what a
+// statement may take. A view that a role's policies would thin out must fail.
+func (o *Options) session() string {
+	settings := []string{
+		"SET default_transaction_read_only = on", "SET search_path = pg_catalog", "SET timezone = 'UTC'", "SET datestyle = 'ISO, YMD'",
+		"SET intervalstyle = 'postgres'", "SET bytea_output = 'hex'", "SET extra_float_digits = 1", "SET client_encoding = 'UTF8'",
+		"SET row_security = off", "SET lock_timeout = '10s'", "SET max_parallel_workers_per_gather = 0", "SET jit = off",
+		"SET work_mem = '64MB'", "SET application_name = 'icehose reconcile'",
+		fmt.Sprintf("SET statement_timeout = %d", o.StatementTimeout.Milliseconds()),
+	}
+	return strings.Join(settings, "; ")
+}
+
+// connect waits until a connection is free, and opens it.
+func (r *Reader) connect(ctx context.Context) (*pgx.Conn, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.free:
+	}
+	conn, err := r.dial(ctx)
+	if err != nil {
+		r.free <- struct{}{}
+	}
+	return conn, err
+}
+
+// connectMore opens another connection if one is free now; nil if not.
+func (r *Reader) connectMore(ctx context.Context) (*pgx.Conn, error) {
+	select {
+	case <-r.free:
+	default:
+		return nil, nil
+	}
+	conn, err := r.dial(ctx)
+	if err != nil {
+		r.free <- struct{}{}
+	}
+	return conn, err
+}
+
+func (r *Reader) dial(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, r.config.Copy())
+	if err != nil {
+		return nil, fmt.Errorf("connect to database %s: %w", r.config.Database, clean(err))
+	}
+	if _, err := conn.Exec(ctx, r.options.session()); err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx)) // the first error tells more
+		return nil, fmt.Errorf("set up session: %w", clean(err))
+	}
+	return conn, nil
+}
+
+// close ends a connection; what was only read cannot be lost by it.
+func (r *Reader) close(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+	r.free <- struct{}{}
+}
+
+// clean takes values out of an error of the server, and all but one line out
+// of one of the network.
+func clean(err error) error {
+	if fromServer, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if isData(err) { // the message quotes the value
+			return &serverError{err: err, text: "the server refuses a value (SQLSTATE " + fromServer.Code + ")"}
+		}
+		return &serverError{err: err, text: fmt.Sprintf("%s (SQLSTATE %s)", fromServer.Message, fromServer.Code)}
+	}
+	if network, ok := errors.AsType[*net.OpError](err); ok {
+		return network
+	}
+	return err
+}
+
+// A serverError says of an error of the server what may be said.
+type serverError struct {
+	err  error
+	text string
+}
+
+// Error implements error.
+func (e *serverError) Error() string { return e.text }
+
+// Unwrap gives the server's own error.
+func (e *serverError) Unwrap() error { return e.err }
+
+// isData reports whether a value is to blame.
+func isData(err error) bool {
+	fromServer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(fromServer.Code, "22")
+}
+
+// State implements reconcile.Reader. On a primary the mark counts the changed
+// rows of the tables, which the server adds up with a delay of up to ten
+// seconds; on a standby it is what was replayed.
+func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.State, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return reconcile.State{}, err
+	}
+	defer r.close(ctx, conn)
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Source
+	}
+	var s reconcile.State
+	err = conn.QueryRow(ctx, `SELECT clock_timestamp(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text
+		ELSE (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::text FROM pg_stat_user_tables WHERE lower(schemaname || '.' || relname) = ANY ($1)) END`,
+		lower(names)).Scan(&s.Time, &s.Mark)
+	if err != nil {
+		return reconcile.State{}, fmt.Errorf("read state: %w", clean(err))
+	}
+	return s, nil
+}
+
+func lower(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.ToLower(name)
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"icehose/catalog"
+	"icehose/internal/canon/canonsql"
+	"icehose/reconcile"
+)
+
+// description is what a view knows of its table.
+type description struct {
+	name    string // quoted
+	kind    string // relkind
+	blocks  int64
+	columns []canonsql.Column
+	rows    canonsql.Rows
+	key     []int
+	stamped bool // rows have an xmin
+}
+
+// describe finds the table and its columns at the moment of the transaction.
+func (v *view) describe(ctx context.Context) error {
+	d := &v.description
+	var oid uint32
+	var schema, name, kind string
+	var estimate float64
+	rows, err := v.conn.Query(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.reltuples,
+			CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::bigint ELSE 0 END
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND lower(n.nspname || '.' || c.relname) = lower($1)
+		ORDER BY n.nspname || '.' || c.relname <> $1`, v.table.Source)
+	if err != nil {
+		return fmt.Errorf("find table: %w", clean(err))
+	}
+	found, exact := 0, false
+	_, err = pgx.ForEachRow(rows, []any{&oid, &schema, &name, &kind, &estimate, &d.blocks}, func() error {
+		if found++; found == 1 {
+			exact = schema+"."+name == v.table.Source
+			d.name, d.kind = canonsql.QuotePostgres(schema)+"."+canonsql.QuotePostgres(name), kind
+			v.pinned.Rows = rowsOf(estimate, d.blocks)
+			v.oid = oid
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("find table: %w", clean(err))
+	case found == 0:
+		return errors.New("find table: the source has none of this name, or the account may not see it")
+	case found > 1 && !exact:
+		return errors.New("find table: several differ only in the case of letters")
+	}
+	d.stamped = d.kind == "r" || d.kind == "p" || d.kind == "m"
+	return v.describeColumns(ctx)
+}
+
+// rowsOf guesses the rows of a table that may never have been analysed.
+func rowsOf(estimate float64, blocks int64) int64 {
+	const perBlock = 64
+	if estimate < 0 || estimate == 0 && blocks > 0 {
+		return blocks * perBlock
+	}
+	return int64(estimate)
+}
+
+func (v *view) describeColumns(ctx context.Context) error {
+	type column struct{ name, typ, class string }
+	rows, err := v.conn.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype::text
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped`, v.oid)
+	if err != nil {
+		return fmt.Errorf("list columns: %w", clean(err))
+	}
+	there, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
+		err = row.Scan(&c.name, &c.typ, &c.class)
+		return c, err
+	})
+	if err != nil {
+		return fmt.Errorf("list columns: %w", clean(err))
+	}
+	encoder, err := reconcile.NewEncoder(v.table)
+	if err != nil {
+		return err
+	}
+	d := &v.description
+	for _, c := range encoder.Columns() {
+		at := slices.IndexFunc(there, func(t column) bool { return t.name == c.Source || c.Source == "" && t.name == c.Name })
+		if at < 0 && c.Source == "" {
+			at = slices.IndexFunc(there, func(t column) bool { return strings.ToLower(t.name) == c.Name })
+		}
+		if at < 0 {
+			return fmt.Errorf("find column %s: the source's table has none of this name", c.Name)
+		}
+		typ, err := catalog.ParseSourceType(there[at].typ)
+		if err != nil {
+			typ = catalog.SourceType{Name: there[at].typ, Class: catalog.ClassOther} // then only its text is used
+		}
+		d.columns = append(d.columns, canonsql.Column{Column: c, Spelled: there[at].name, Type: typ, Domain: there[at].class == "d"})
+	}
+	for _, name := range v.table.Key {
+		d.key = append(d.key, slices.IndexFunc(d.columns, func(c canonsql.Column) bool { return c.Name == name }))
+	}
+	d.rows = canonsql.Postgres(d.columns)
+	if !v.reader.server.utf8 {
+		d.rows.Canonical = make([]string, len(d.columns)) // the server would hash other bytes
+	}
+	return nil
+}
+
+// keyCasts returns how the text of each key column, in the alias k, becomes a
+// value of the column without ever failing; nil when the source cannot be
+// asked for keys.
+func (d *description) keyCasts() []string {
+	if len(d.key) == 0 {
+		return nil
+	}
+	casts := make([]string, len(d.key))
+	for n, i := range d.key {
+		cast := d.castOf(&d.columns[i])
+		if cast == "" {
+			return nil
+		}
+		casts[n] = fmt.Sprintf(cast, fmt.Sprintf("k.k%d", n))
+	}
+	return casts
+}
+
+// castOf names types without a length, which would cut the text.
+func (d *description) castOf(c *canonsql.Column) string {
+	if c.Mask != "" || c.Domain || c.Type.Array || c.Type.Class != "" {
+		return ""
+	}
+	switch name := c.Type.Name; name {
+	case "smallint", "integer", "bigint", "boolean", "uuid", "date", "text", "name", "numeric", "time without time zone",
+		"timestamp without time zone", "timestamp with time zone", "character varying":
+		return "%s::" + name
+	case "character", "bpchar":
+		return "%s::bpchar"
+	case "bytea":
+		return "decode(%s, 'hex')"
+	}
+	return ""
+}
+
+// integerRanges are what integers of the source hold.
+var integerRanges = map[string][2]int64{ //nolint:gochecknoglobals // constant table
+	"smallint": {math.MinInt16, math.MaxInt16}, "integer": {math.MinInt32, math.MaxInt32}, "bigint": {math.MinInt64, math.MaxInt64},
+}
+
+// mayHave reports whether the source's types can hold a key at all.
+func (d *description) mayHave(key []string) bool {
+	for n, i := range d.key {
+		c := &d.columns[i]
+		if bounds, ok := integerRanges[c.Type.Name]; ok {
+			v, err := strconv.ParseInt(key[n], 10, 64)
+			if err != nil || v < bounds[0] || v > bounds[1] {
+				return false
+			}
+		}
+		if strings.ContainsRune(key[n], 0) {
+			return false
+		}
+	}
+	return true
+}

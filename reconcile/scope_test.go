@@ -1,0 +1,159 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"icehose/catalog"
+	"icehose/reconcile"
+	"icehose/reconcile/reconciletest"
+)
+
+// memoryCheckpoint is a checkpoint in memory; it fails when told to.
+type memoryCheckpoint struct {
+	data  []byte
+	saves int
+	fail  error
+}
+
+func (m *memoryCheckpoint) Load(context.Context) ([]byte, error) { return m.data, nil }
+
+func (m *memoryCheckpoint) Save(_ context.Context, data []byte) error {
+	m.saves++
+	m.data = data
+	return m.fail
+}
+
+// A run that is cut off in the middle of a table goes on with the slice it was
+// at, at a new moment, and ends as if nothing had happened.
+func TestCheckpoint(t *testing.T) {
+	var source []reconciletest.Row
+	for key := range 4000 {
+		source = append(source, changesRow(key))
+	}
+	lake := slices.Delete(slices.Clone(source), 100, 110)
+	whole := run(t, source, lake, reconcile.Options{}, 0)
+	store := &memoryCheckpoint{}
+	options := reconcile.Options{Checkpoint: store, SliceRows: 500, Tables: []string{reconciletest.Changes}}
+	p := reconciletest.Pipeline(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := &cutAfter{Reader: memory(reconciletest.Changes, source, 0), left: 5, cut: cancel}
+	if _, err := reconcile.Run(ctx, p, cut, memory(reconciletest.Changes, lake, 0), options); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the run that was cut off: %v", err)
+	}
+	if store.data == nil || store.saves < 3 {
+		t.Fatalf("%d saves", store.saves)
+	}
+	counted := &cutAfter{Reader: memory(reconciletest.Changes, source, 0), left: 1 << 30}
+	report, err := reconcile.Run(t.Context(), p, counted, memory(reconciletest.Changes, lake, 0), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := report.Tables[0]
+	slices.SortFunc(got.Findings, byKey)
+	slices.SortFunc(whole.Findings, byKey)
+	if diff := gocmp.Diff(whole.Findings, got.Findings); diff != "" || got.Counts != whole.Counts || *got.Source.Rows != 4000 || *got.Lake.Rows != 3990 || got.Verdict != reconcile.Different {
+		t.Errorf("%s %+v, %d and %d rows (-want +got):\n%s", got.Verdict, got.Counts, *got.Source.Rows, *got.Lake.Rows, diff)
+	}
+	if opened := 1<<30 - counted.left; opened > 5 {
+		t.Errorf("the second run opened %d slices of 8", opened)
+	}
+	if store.data != nil {
+		t.Error("the checkpoint of a finished run stays")
+	}
+	store.fail = errLost
+	if _, err := reconcile.Run(t.Context(), p, counted, memory(reconciletest.Changes, lake, 0), options); !errors.Is(err, errLost) {
+		t.Errorf("a checkpoint that cannot be saved: %v", err)
+	}
+	store.data, store.fail = []byte(`{"version":1,"run":"other"}`), nil
+	if _, err := reconcile.Run(t.Context(), p, counted, memory(reconciletest.Changes, lake, 0), options); !errors.Is(err, reconcile.ErrOtherRun) {
+		t.Errorf("a checkpoint of another run: %v", err)
+	}
+}
+
+// cutAfter ends the run when a table was opened so many times.
+type cutAfter struct {
+	reconcile.Reader
+	left int
+	cut  func()
+}
+
+func (c *cutAfter) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
+	if c.left--; c.left < 0 {
+		c.cut()
+		return nil, ctx.Err()
+	}
+	return c.Reader.Open(ctx, t, exact)
+}
+
+// A run that takes too long says so, and is no error.
+func TestTimeout(t *testing.T) {
+	source, lake := someTables()
+	slow := &slowReader{Reader: &reconciletest.Memory{Tables: source}}
+	report, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), slow, &reconciletest.Memory{Tables: lake}, reconcile.Options{Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range report.Tables {
+		if table.Verdict != reconcile.Inconclusive || !strings.Contains(table.Why, "not finished in time") {
+			t.Errorf("%s is %s: %s", table.Table, table.Verdict, table.Why)
+		}
+	}
+	if report.ExitStatus() != 2 {
+		t.Errorf("exit status %d", report.ExitStatus())
+	}
+}
+
+// slowReader answers when its context ends.
+type slowReader struct{ reconcile.Reader }
+
+func (*slowReader) Open(ctx context.Context, _ *catalog.Table, _ bool) (reconcile.View, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A sample has about the fraction asked for, of both sides the same keys.
+func TestSample(t *testing.T) {
+	var source []reconciletest.Row
+	for key := range 3000 {
+		source = append(source, changesRow(key))
+	}
+	got := run(t, source, source, reconcile.Options{Sample: 0.1}, 0)
+	if got.Verdict != reconcile.Equal || got.Sampled < 0.1 || got.Sampled > 0.12 || *got.Source.Rows != *got.Lake.Rows || *got.Source.Rows < 200 || *got.Source.Rows > 450 {
+		t.Errorf("%s, sampled %v, %d and %d rows", got.Verdict, got.Sampled, *got.Source.Rows, *got.Lake.Rows)
+	}
+	if got := run(t, source, nil, reconcile.Options{Sample: 0.1}, 0); got.Verdict != reconcile.Different || got.Counts.Missing < 200 || got.Counts.Missing > 450 {
+		t.Errorf("%s %+v", got.Verdict, got.Counts)
+	}
+}
+
+// Only chosen keys are compared, and a table without any is left out.
+func TestKeys(t *testing.T) {
+	source, lake := someTables()
+	lake[reconciletest.Changes] = append(slices.Clone(lake[reconciletest.Changes][1:]), changesRow(9000), changesRow(9001))
+	p := reconciletest.Pipeline(t)
+	keys, err := reconcile.NewKeys(reconciletest.Table(t, p, reconciletest.Changes), [][]string{{"0"}, {"5"}, {"9000"}, {"777777"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := reconcile.Run(t.Context(), p, &reconciletest.Memory{Tables: source}, &reconciletest.Memory{Tables: lake},
+		reconcile.Options{Keys: map[string]*reconcile.Keys{reconciletest.Changes: keys, reconciletest.Lines: nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Tables) != 2 || report.Tables[0].Verdict != reconcile.Equal || report.Tables[0].Scope != "" {
+		t.Fatalf("%+v", report.Tables)
+	}
+	got := report.Tables[1]
+	want := []reconcile.Finding{finding(reconcile.Missing, 0, 1), finding(reconcile.Extra, 9000, 1)}
+	slices.SortFunc(got.Findings, byKey)
+	if diff := gocmp.Diff(want, got.Findings); diff != "" || got.Scope != "4 keys" {
+		t.Errorf("scope %q (-want +got):\n%s", got.Scope, diff)
+	}
+}

@@ -1,0 +1,111 @@
+package sink
+
+import (
+	"context"
+	"fmt"
+)
+
+// A landing is a commit that runs beside Deliver.
+type landing struct {
+	w    *writer
+	done chan error
+}
+
+// flies reports whether the commit of w is on its way right now.
+func (s *Sink) flies(w *writer) bool { return s.air != nil && s.air.w == w }
+
+// wait waits for the commit on its way, if there is one, and returns whose it
+// was. One that failed stays its writer's flight.
+func (s *Sink) wait() (*writer, error) {
+	if s.air == nil {
+		return nil, nil //nolint:nilnil // nothing was on its way
+	}
+	w := s.air.w
+	err := <-s.air.done
+	s.air = nil
+	return w, s.landed(w, err)
+}
+
+// landed takes the outcome of a flight.
+func (s *Sink) landed(w *writer, err error) error {
+	if err != nil {
+		return fmt.Errorf("commit table %s: %w", w.name(), err)
+	}
+	w.settle()
+	return nil
+}
+
+// commit commits what w has buffered, or begins to; with always also when only
+// its offsets have changed. First it waits for the commit on its way, whose
+// error it returns as well: only one runs at a time, so that a store that fails
+// does so at the same place in every run.
+func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
+	whose, err := s.wait()
+	if err != nil && whose == w {
+		return err
+	}
+	return joinLine(err, s.begin(ctx, w, always))
+}
+
+func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
+	if w.flight != nil { // its outcome was unknown when it was last tried
+		if err := s.landed(w, s.land(ctx, w)); err != nil {
+			return err
+		}
+	}
+	if len(w.changes) == 0 && !always {
+		return nil
+	}
+	started := s.options.Now()
+	f, err := w.prepare(ctx, s.seen)
+	s.busy(w, started)
+	if err != nil {
+		return fmt.Errorf("commit table %s: %w", w.name(), w.fenced(ctx, err))
+	}
+	if len(w.changes) == 0 && f.offsets.equal(w.offsets) {
+		return nil
+	}
+	s.buffered -= w.size()
+	w.launch(f)
+	if !s.options.Background {
+		return s.landed(w, s.land(ctx, w))
+	}
+	s.air = &landing{w: w, done: make(chan error, 1)}
+	go func(done chan<- error) { done <- s.land(ctx, w) }(s.air.done)
+	return nil
+}
+
+// land lands the flight of w and measures it.
+func (s *Sink) land(ctx context.Context, w *writer) error {
+	started := s.options.Now()
+	err := w.land(ctx, w.flight)
+	took := int64(s.options.Now().Sub(started))
+	w.busy.Add(took)
+	w.committing.Add(took)
+	return err
+}
+
+// commitAll commits each table even if another fails, and then writes down how
+// far they are together.
+func (s *Sink) commitAll(ctx context.Context, always bool) error {
+	var all error
+	for _, w := range s.opened() {
+		all = joinLine(all, s.commit(ctx, w, always))
+	}
+	_, err := s.wait()
+	if all = joinLine(all, err); all != nil {
+		return all
+	}
+	return s.together.write(ctx, s)
+}
+
+// joinLine joins two errors on one line, unlike errors.Join.
+func joinLine(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}

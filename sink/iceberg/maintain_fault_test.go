@@ -1,0 +1,169 @@
+package iceberg_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/sink"
+	"icehose/sink/iceberg"
+)
+
+// Whatever write fails, the table has its rows, and what was written in vain
+// is found as an orphan.
+func TestMaintainInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, base := range map[string]int{"whole": 0, "fold": baseRows} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, "mirror", "", "")
+			w.base(0, base)
+			for range 9 {
+				w.commit(10, 50)
+			}
+			failed := 0
+			for allowed := 0; ; allowed++ {
+				calls := 0
+				w.store.SetSync(func(*os.File) error {
+					if calls++; calls > allowed {
+						return errors.New("the disk has failed")
+					}
+					return nil
+				})
+				_, err := w.store.Maintain(t.Context(), w.def, small)
+				w.store.SetSync(func(*os.File) error { return nil })
+				w.check(fmt.Sprintf("after a failure of write %d", allowed))
+				if err == nil {
+					break
+				}
+				failed++
+				if oneLine(t, err); allowed > 200 {
+					t.Fatal("maintenance never comes through")
+				}
+			}
+			if failed < 4 {
+				t.Errorf("only %d writes failed", failed)
+			}
+			w.commit(10, 50)
+			w.check("after the sink went on")
+			w.age(24 * time.Hour * 10)
+			if report := w.maintain(small); len(report.Orphans) == 0 {
+				t.Error("the files of the failed runs are not found")
+			}
+			w.check("after the orphans were removed")
+			w.open()
+			w.check("after a restart")
+		})
+	}
+}
+
+// age makes every file of the table as old as d.
+func (w *workload) age(d time.Duration) {
+	w.t.Helper()
+	then := clock().Add(-d)
+	for _, path := range w.files() {
+		if err := os.Chtimes(path, then, then); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *workload) files() []string {
+	w.t.Helper()
+	var files []string
+	err := filepath.WalkDir(filepath.Join(w.store.Dir(), "warehouse"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return files
+}
+
+// Files that nothing speaks of go once they are old; tombstones stay, and so
+// does whatever is young.
+func TestMaintainOrphans(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "mirror", "", "")
+	for range 5 {
+		w.commit(10, 20)
+	}
+	folder := filepath.Join(w.store.Dir(), "warehouse", "lake", "item", "data")
+	old, young := filepath.Join(folder, "lost.parquet"), filepath.Join(folder, "new.parquet")
+	if err := os.WriteFile(old, []byte("lost"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.age(100 * time.Hour)
+	if err := os.WriteFile(young, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tombstones := slices.ContainsFunc(w.files(), func(path string) bool { return strings.Contains(path, "cdc-tombstones-") })
+	settings := iceberg.Maintenance{SkipCompact: true, SkipExpire: true, Plan: true}
+	want := []iceberg.Leftover{{Path: old, Bytes: 4}}
+	before := w.files()
+	if report := w.maintain(settings); !cmp.Equal(report.Orphans, want) || report.After != nil {
+		t.Errorf("planned %+v, want %+v", report.Orphans, want)
+	}
+	if diff := cmp.Diff(before, w.files()); diff != "" || !tombstones {
+		t.Fatalf("tombstones %t, a plan changed files:\n%s", tombstones, diff)
+	}
+	settings.Plan = false
+	if report := w.maintain(settings); !cmp.Equal(report.Orphans, want) {
+		t.Errorf("removed %+v, want %+v", report.Orphans, want)
+	}
+	left := slices.DeleteFunc(before, func(path string) bool { return path == old })
+	if diff := cmp.Diff(left, w.files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	w.open() // reads the tombstones
+	w.check("after the orphans were removed")
+}
+
+// A sink that commits while files are rewritten is neither lost nor fenced.
+func TestMaintainBesideWriter(t *testing.T) {
+	t.Parallel()
+	for name, base := range map[string]int{"whole": 0, "fold": baseRows} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, "mirror", "", "")
+			w.base(0, base)
+			for range 9 {
+				w.commit(10, 40)
+			}
+			settings, commits := small, 0
+			settings.Progress = func(int, int64) {
+				if commits++; commits <= 2 {
+					w.commit(10, 40)
+				}
+			}
+			report := w.maintain(settings)
+			if commits == 0 || len(report.Rewrites) == 0 {
+				t.Fatalf("%d commits beside %+v", commits, report.Rewrites)
+			}
+			w.check("after a rewrite beside a writer")
+			w.commit(10, 40)
+			w.check("after the sink went on")
+
+			settings.Progress = func(int, int64) { w.commit(10, 40) } // always faster
+			_, err := w.store.Maintain(t.Context(), w.def, settings)
+			for range 9 {
+				w.commit(10, 40)
+			}
+			if _, again := w.store.Maintain(t.Context(), w.def, settings); base > 0 && !errors.Is(errors.Join(err, again), sink.ErrConflict) {
+				t.Errorf("against a writer that is always faster: %v, %v", err, again)
+			}
+			w.check("after maintenance gave up")
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package sink
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"icehose/cdc"
+)
+
+// PropertyLoad tells of the bulk load that a table's rows began with. It is set
+// by the commit that brought them and stays.
+const PropertyLoad = PropertyPrefix + "load"
+
+// A LoadNote is PropertyLoad.
+type LoadNote struct {
+	// Position is that of the load: of all of its rows, or below them where each
+	// has its own. The rows reflect every change below it.
+	Position cdc.Position `json:"position"`
+	Since    time.Time    `json:"since"` // when it began
+	Rows     int64        `json:"rows"`
+}
+
+// Text renders the note as the property has it.
+func (n *LoadNote) Text() (string, error) {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return "", fmt.Errorf("write load note: %w", err)
+	}
+	return string(text), nil
+}
+
+// ParseLoadNote reads what Text wrote; ok is false for the empty text.
+func ParseLoadNote(text string) (note LoadNote, ok bool, err error) {
+	if text == "" {
+		return LoadNote{}, false, nil
+	}
+	if err := json.Unmarshal([]byte(text), &note); err != nil {
+		return LoadNote{}, false, fmt.Errorf("read table property %s: %w", PropertyLoad, err)
+	}
+	if !note.Position.Valid() {
+		return LoadNote{}, false, fmt.Errorf("read table property %s: it has no position", PropertyLoad)
+	}
+	return note, true, nil
+}
+
+// readLoad lets the guard know of a bulk load. A change at or below its
+// position that finds no row of its key is superseded: the load has read the
+// source after it, and the key was gone by then.
+func (g *guard) readLoad(text string) error {
+	note, ok, err := ParseLoadNote(text)
+	if err == nil && ok {
+		g.load, g.hasLoad = pack([]byte(note.Position))
+	}
+	return err
+}
+
+// loaded reports whether a bulk load reflects the change of position p.
+func (g *guard) loaded(p *packed) bool { return g.hasLoad && p.compare(&g.load) <= 0 }

@@ -1,0 +1,115 @@
+package merge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"icehose/catalog"
+	"icehose/sink"
+	"icehose/sink/iceberg"
+	"icehose/sink/merge"
+	"icehose/sink/merge/mergetest"
+)
+
+// queries stands in for Athena: it takes the statements of a merge, and does
+// what they say with the local engine.
+type queries struct {
+	store      *iceberg.Store
+	def        *catalog.Table
+	statements []string
+	conflicts  int  // how many MERGEs are refused
+	intrude    bool // another writer comes between
+}
+
+func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResult, error) {
+	q.statements = append(q.statements, statement)
+	switch {
+	case strings.HasPrefix(statement, "CREATE TABLE"):
+		_, err := q.store.OpenTable(ctx, q.def.Current())
+		return &merge.QueryResult{}, err
+	case strings.HasPrefix(statement, "SELECT count(*)"):
+		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000000000000000000009.1.0000000000000001", "0"}}, Scanned: 10}, nil
+	case strings.HasPrefix(statement, "MERGE INTO"):
+		if q.conflicts > 0 {
+			q.conflicts--
+			return nil, fmt.Errorf("%w: ICEBERG_COMMIT_ERROR", sink.ErrConflict)
+		}
+		if q.intrude {
+			q.intrude = false
+			if err := mergetest.Append(ctx, q.store, q.def.Current(), currentRow("8")); err != nil {
+				return nil, err
+			}
+			return &merge.QueryResult{}, nil // the fence has kept it from changing anything
+		}
+		if err := mergetest.Append(ctx, q.store, q.def.Current(), currentRow(fmt.Sprint(len(q.statements)))); err != nil {
+			return nil, err
+		}
+		return &merge.QueryResult{Updated: 3, Scanned: 100}, nil
+	}
+	return nil, errors.New("unknown statement " + statement)
+}
+
+func currentRow(id string) [][]byte {
+	return [][]byte{[]byte(id), []byte("v"), nil, []byte("0000.00000000000000000000000000000001.1.0000000000000001"), []byte("2026-01-01T00:00:00.000000Z")}
+}
+
+func TestAthena(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	appendRows(t, store, def, row.Lake())
+	q := &queries{store: store, def: def, conflicts: 1}
+	first, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Read != 3 || first.Late != 1 || first.Changed != 1 || first.Deleted != 2 || first.Scanned != 110 || first.From != 0 {
+		t.Errorf("first run: %+v", first)
+	}
+	all := strings.Join(q.statements, "\n")
+	for _, want := range []string{"'table_type' = 'ICEBERG'", `NOT EXISTS (SELECT 1 FROM "d"."plain_folded$refs" WHERE name = 'main')`, fmt.Sprintf("FOR VERSION AS OF %d", first.To)} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no statement has %s", want)
+		}
+	}
+	q.statements = nil
+	if again, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{}); err != nil || len(q.statements) != 0 || again.From != again.To {
+		t.Errorf("a run without anything new: %+v, %v, statements %q", again, err, q.statements)
+	}
+	appendRows(t, store, def, row.Lake())
+	q.intrude = true
+	second, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = strings.Join(q.statements, "\n")
+	if second.From != first.To || !strings.Contains(all, `"$path" IN ('file://`) || strings.Count(all, "MERGE INTO") != 2 {
+		t.Errorf("second run: %+v; want only the new file read, and a second attempt after another writer, in\n%s", second, all)
+	}
+}
+
+// More new files than a statement can name are merged by several statements.
+func TestAthenaManyFiles(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	appendRows(t, store, def, row.Lake())
+	run(t, store, def)
+	for range 3 {
+		appendRows(t, store, def, row.Lake())
+	}
+	for size, want := range map[int]int{1: 3, 1 << 20: 1} {
+		relations, err := merge.AddedRelations(t.Context(), store, def, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(relations) != want || strings.Count(strings.Join(relations, ""), "file://") != 3 {
+			t.Errorf("with %d bytes: %q, want %d relations of 3 files in all", size, relations, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package merge
+
+import (
+	"context"
+	"testing"
+
+	icecatalog "github.com/apache/iceberg-go/catalog"
+
+	"icehose/catalog"
+)
+
+// RemoveNotes takes the notes off a current table.
+func RemoveNotes(t testing.TB, store Store, def *catalog.Table) {
+	t.Helper()
+	c := def.Current()
+	table, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(c.Database(), c.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := table.NewTransaction()
+	if err := tx.RemoveProperties([]string{PropertyMerged, PropertyPosition, PropertyKind}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SetMarker notes another snapshot of the changelog.
+func SetMarker(t testing.TB, store Store, def *catalog.Table, snapshot string) {
+	t.Helper()
+	c := def.Current()
+	table, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(c.Database(), c.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := table.NewTransaction()
+	if err := tx.SetProperties(map[string]string{PropertyMerged: snapshot}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AddedRelations are the relations of what is new in a changelog.
+func AddedRelations(ctx context.Context, store Store, def *catalog.Table, size int) ([]string, error) {
+	p, err := newPlan(ctx, store.Tables().Tables, def, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return addedRelations(p, size), nil
+}

@@ -1,0 +1,302 @@
+package merge_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"icehose/catalog"
+	"icehose/sink/iceberg"
+	"icehose/sink/merge"
+	"icehose/sink/merge/mergetest"
+)
+
+func pipeline(t testing.TB, text string) *catalog.Pipeline {
+	t.Helper()
+	p, err := catalog.Parse("merge.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func open(t testing.TB, dir string) *iceberg.Store {
+	t.Helper()
+	store, err := iceberg.Open(t.Context(), dir, iceberg.Options{Sync: func(*os.File) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// current reads the current table.
+func current(t testing.TB, store *iceberg.Store, def *catalog.Table) map[string]mergetest.Current {
+	t.Helper()
+	table, err := store.OpenTable(t.Context(), def.Current())
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, _ := def.Current().LakeColumns()
+	all := make([]int, len(columns))
+	for i := range columns {
+		all[i] = i
+	}
+	rows := make(map[string]mergetest.Current)
+	for row, err := range table.Scan(t.Context(), all) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c mergetest.Current
+		for i, v := range row {
+			switch {
+			case columns[i].Name == catalog.ColumnUnresolved:
+				c.Unresolved = strings.FieldsFunc(string(v), func(r rune) bool { return r == ',' })
+			case v == nil:
+				c.Values = append(c.Values, "NULL")
+			default:
+				c.Values = append(c.Values, string(v))
+			}
+		}
+		key := mergetest.KeyOf(def, c.Values)
+		if _, twice := rows[key]; twice {
+			t.Fatalf("row %q is there twice", key)
+		}
+		rows[key] = c
+	}
+	return rows
+}
+
+func run(t testing.TB, store *iceberg.Store, def *catalog.Table) *merge.Result {
+	t.Helper()
+	result, err := merge.Local(t.Context(), store, def, merge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func names(def *catalog.Table) []string {
+	columns, data := def.LakeColumns()
+	out := make([]string, data)
+	for i := range out {
+		out[i] = columns[i].Name
+	}
+	return out
+}
+
+func appendRows(t testing.TB, store *iceberg.Store, def *catalog.Table, rows ...[][]byte) {
+	t.Helper()
+	if err := mergetest.Append(t.Context(), store, def, rows...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// After every run the current table is what a fold of everything so far gives,
+// whatever the order of delivery.
+func TestLocalIsTheFoldAfterEveryRun(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "keyed")
+	for seed := range uint64(4) {
+		store := open(t, t.TempDir())
+		var log [][][]byte
+		for tenant := range 20 {
+			for _, row := range mergetest.Log(seed, tenant) {
+				log = append(log, row.Lake())
+			}
+		}
+		r := rand.New(rand.NewPCG(seed, 7))
+		r.Shuffle(len(log), func(i, j int) { log[i], log[j] = log[j], log[i] })
+		var late int64
+		for from := 0; from < len(log); {
+			to := min(len(log), from+1+r.IntN(len(log)/4))
+			appendRows(t, store, def, log[from:to]...)
+			result := run(t, store, def)
+			late += result.Late
+			if result.Read != int64(to-from) {
+				t.Errorf("seed %d: %d rows read, want %d: only what is new", seed, result.Read, to-from)
+			}
+			from = to
+			want, err := mergetest.Fold(def, log[:to])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" {
+				t.Fatalf("seed %d, after %d of %d rows:\n%s", seed, to, len(log), diff)
+			}
+		}
+		if late == 0 {
+			t.Errorf("seed %d: no row was late: the test shows little", seed)
+		}
+		if again := run(t, store, def); again.Read+again.Changed+again.Deleted != 0 {
+			t.Errorf("seed %d: a run without anything new did %+v", seed, again)
+		}
+	}
+}
+
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	for _, trap := range mergetest.Traps() {
+		t.Run(trap.Name, func(t *testing.T) {
+			t.Parallel()
+			store := open(t, t.TempDir())
+			for n, step := range trap.Steps {
+				var rows [][][]byte
+				for _, row := range step.Rows {
+					rows = append(rows, row.Lake())
+				}
+				appendRows(t, store, def, rows...)
+				run(t, store, def)
+				got := make(map[string]string)
+				for _, c := range current(t, store, def) {
+					got[c.Values[0]] = c.Values[1]
+				}
+				if diff := cmp.Diff(step.Want, got); diff != "" {
+					t.Fatalf("step %d (-want +got):\n%s", n+1, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestLocalWithoutKey(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "unkeyed")
+	for seed := range uint64(10) {
+		store := open(t, t.TempDir())
+		log := mergetest.UnkeyedLog(seed)
+		for n := range 4 {
+			to := len(log) * (n + 1) / 4
+			appendRows(t, store, def, log[len(log)*n/4:to]...)
+			run(t, store, def)
+			want, err := mergetest.Fold(def, log[:to])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" {
+				t.Fatalf("seed %d, after %d rows:\n%s", seed, to, diff)
+			}
+		}
+	}
+}
+
+// Two runs at once end as one does.
+func TestLocalTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "keyed")
+	store := open(t, t.TempDir())
+	var log [][][]byte
+	for n := range 6 {
+		for _, row := range mergetest.Log(3, n) {
+			log = append(log, row.Lake())
+		}
+		appendRows(t, store, def, log...)
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			wg.Go(func() { _, errs[i] = merge.Local(t.Context(), store, def, merge.Options{}) })
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		want, err := mergetest.Fold(def, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" {
+			t.Fatalf("round %d:\n%s", n, diff)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	for name, test := range map[string]struct {
+		spoil func(t *testing.T, store *iceberg.Store) *catalog.Table
+		want  string
+	}{
+		"two kinds of position": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			run(t, store, def)
+			appendRows(t, store, def, row.Lake())
+			return pipeline(t, strings.Replace(mergetest.Pipeline, "engine: postgresql, position: postgres", "engine: mysql, position: mysql", 1)).ByTarget("d", "plain")
+		}, "the positions merged so far are of kind postgres, the pipeline file says mysql"},
+		"rows that are no changes": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			lake := row.Lake()
+			lake[2] = []byte("17")
+			appendRows(t, store, def, lake)
+			return def
+		}, "cdc_position is not a position: the changelog has rows of something else"},
+		"a missing metadata column": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			mirror := pipeline(t, strings.Replace(mergetest.Pipeline, "source: s.plain\n    mode: changelog", "source: s.plain\n    target: d.mirror\n    mode: mirror", 1)).ByTarget("d", "mirror")
+			if _, err := store.OpenTable(t.Context(), mirror); err != nil {
+				t.Fatal(err)
+			}
+			return pipeline(t, strings.Replace(mergetest.Pipeline, "source: s.plain\n", "source: s.plain\n    target: d.mirror\n", 1)).ByTarget("d", "mirror")
+		}, "the changelog has no column cdc_operation: icehose catalog apply adds it"},
+		"the marker is missing": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			run(t, store, def)
+			merge.RemoveNotes(t, store, def)
+			return def
+		}, "no note of how far it was merged: was it filled by something else, or restored? icehose merge --rebuild"},
+		"snapshots have expired": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			run(t, store, def)
+			merge.SetMarker(t, store, def, "12345")
+			return def
+		}, "snapshot 12345 of the changelog, up to which was merged, has expired: icehose merge --rebuild"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := open(t, t.TempDir())
+			appendRows(t, store, def, row.Lake())
+			changed := test.spoil(t, store)
+			_, err := merge.Local(t.Context(), store, changed, merge.Options{})
+			if !errors.Is(err, merge.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got error %v, want one that is refused and says %q", err, test.want)
+			}
+		})
+	}
+}
+
+// Rebuild puts right whatever was there.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	for name, log := range map[string][][][]byte{"plain": nil, "unkeyed": mergetest.UnkeyedLog(5)} {
+		def := pipeline(t, mergetest.Pipeline).ByTarget("d", name)
+		if log == nil {
+			for _, row := range mergetest.Traps()[0].Steps[0].Rows {
+				log = append(log, row.Lake())
+			}
+		}
+		store := open(t, t.TempDir())
+		appendRows(t, store, def, log...)
+		run(t, store, def)
+		want := current(t, store, def)
+		// A row that no change speaks of.
+		ghost := slices.Clone(log[0][:len(log[0])-3])
+		ghost[0] = []byte("77")
+		ghost[len(ghost)-2] = []byte(strings.Replace(string(ghost[len(ghost)-2]), "0", "f", 1))
+		if name == "plain" {
+			ghost = slices.Insert(ghost, len(ghost)-2, nil)
+		}
+		appendRows(t, store, def.Current(), ghost)
+		merge.RemoveNotes(t, store, def)
+		if _, err := merge.Local(t.Context(), store, def, merge.Options{Rebuild: true}); err != nil {
+			t.Fatal(err)
+		}
+		got := current(t, store, def)
+		if !maps.EqualFunc(want, got, func(a, b mergetest.Current) bool { return slices.Equal(a.Values, b.Values) }) {
+			t.Errorf("%s: after a rebuild: %v, want %v", name, got, want)
+		}
+	}
+}

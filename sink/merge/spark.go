@@ -1,0 +1,70 @@
+package merge
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	"icehose/catalog"
+	"icehose/catalog/artifact"
+)
+
+//go:embed spark.py
+var sparkRunner string
+
+// A SparkSpec is what the script knows of one table: names and SQL whose tokens
+// it fills.
+type SparkSpec struct {
+	Name        string          `json:"name"`         // database.table of the changelog
+	CurrentName string          `json:"current_name"` // of the current table
+	Log         string          `json:"log"`          // quoted
+	Current     string          `json:"current"`      // quoted
+	Columns     []string        `json:"columns"`      // of the changelog
+	Position    string          `json:"position"`     // the column
+	Kind        string          `json:"kind"`         // of the positions
+	Create      string          `json:"create"`
+	Read        string          `json:"read"`
+	Steps       []artifact.Step `json:"steps"`
+	Last        string          `json:"last"`
+	Count       string          `json:"count"`
+	Apply       string          `json:"apply"`
+}
+
+// NewSparkSpec returns what the script needs to merge a changelog. New current
+// tables lie below the warehouse, a URI; "" leaves the place to the catalog.
+func NewSparkSpec(t *catalog.Table, warehouse string) (*SparkSpec, error) {
+	m, err := artifact.NewMerge(artifact.Spark, t)
+	if err != nil {
+		return nil, err
+	}
+	current := t.Current()
+	s := &SparkSpec{
+		Name: t.Database() + "." + t.Name(), CurrentName: current.Database() + "." + current.Name(),
+		Log: artifact.LogTable(artifact.Spark, t), Current: artifact.CurrentTable(artifact.Spark, t),
+		Position: catalog.ColumnPosition, Kind: t.Position.String(),
+		Create: artifact.CreateCurrent(artifact.Spark, t, warehouse), Read: m.Read, Steps: m.Steps, Last: m.Last, Count: m.Count, Apply: m.Apply,
+	}
+	if s.Steps == nil {
+		s.Steps = []artifact.Step{} // null is no Python
+	}
+	columns, _ := t.LakeColumns()
+	for _, c := range columns {
+		s.Columns = append(s.Columns, c.Name)
+	}
+	return s, nil
+}
+
+// SparkScript returns a Python program for spark-submit that merges changelogs.
+// It takes --rebuild. It names no snapshot, so it may be kept and scheduled.
+func SparkScript(specs []*SparkSpec) (string, error) {
+	// JSON of texts and lists of them is Python.
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(specs); err != nil {
+		return "", fmt.Errorf("make script: %w", err)
+	}
+	return sparkRunner + "\n\nSPECS = " + text.String() + "\nif __name__ == \"__main__\":\n    sys.exit(main(SPECS, sys.argv[1:]))\n", nil
+}

@@ -1,0 +1,225 @@
+"""Merges changelogs into their current tables on Spark with Iceberg.
+
+For each table of SPECS: what files the changelog has gained since the last run
+is read, the keys that they speak of are folded anew, and the current table is
+made so. How far was read is noted in the summary of the snapshot that does it,
+so the two cannot part; then as table properties, for whoever reads only those.
+The script may be run again, killed, or run by two at once. Prints one line of
+JSON per table, and ends with 2 if one of them could not be merged.
+
+Needs Spark 4.0 or newer with the Iceberg runtime and its SQL extensions, not
+Spark Connect. Set the catalog that holds the tables as spark.sql.defaultCatalog.
+"""
+
+import json
+import sys
+
+MERGED, POSITION, KIND = "icehose.merged-snapshot", "icehose.merged-position", "icehose.position-kind"
+TAG = "icehose_merged"
+ATTEMPTS = 3
+
+
+class Refused(Exception):
+    """What cannot be merged, and what to do."""
+
+
+class Changed(Exception):
+    """Somebody else has changed the current table: begin again."""
+
+
+class Statement:
+    """Runs a statement within Iceberg's CommitMetadata, which calls back."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def call(self):
+        self.run()
+
+    class Java:
+        implements = ["java.util.concurrent.Callable"]
+
+
+def with_summary(spark, properties, run):
+    """Runs a statement whose snapshot gets properties in its summary."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    values = spark._jvm.java.util.HashMap()
+    for name, value in properties.items():
+        values.put(name, value)
+    errors = []
+
+    def attempt():
+        # An error that crossed the two languages would lose its text.
+        try:
+            run()
+        except Exception as err:  # noqa: BLE001
+            errors.append(err)
+
+    failure = spark._jvm.java.lang.Class.forName("java.lang.RuntimeException")
+    spark._jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(values, Statement(attempt), failure)
+    if errors:
+        raise errors[0]
+
+
+def scalar(spark, sql):
+    rows = spark.sql(sql).collect()
+    return rows[0][0] if rows else None
+
+
+def newest(spark, table):
+    """The newest snapshot of a table, None while it has none."""
+    return scalar(spark, f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'")
+
+
+def marker(spark, spec, properties):
+    """The furthest snapshot of the changelog that is noted, and the greatest position."""
+    noted = [(properties.get(MERGED), properties.get(POSITION))]
+    noted += spark.sql(
+        f"SELECT s.summary['{MERGED}'], s.summary['{POSITION}'] FROM {spec['current']}.snapshots AS s"
+        f" JOIN {spec['current']}.history AS h ON h.snapshot_id = s.snapshot_id"
+        f" WHERE h.is_current_ancestor AND s.summary['{MERGED}'] IS NOT NULL"
+    ).collect()
+    order = {
+        str(row[0]): n
+        for n, row in enumerate(spark.sql(f"SELECT snapshot_id FROM {spec['log']}.snapshots ORDER BY committed_at").collect())
+    }
+    noted = [(snapshot, position or "") for snapshot, position in noted if snapshot]
+    if not noted:
+        return None, ""
+    snapshot = max(noted, key=lambda n: order.get(n[0], -1))[0]
+    if snapshot not in order:
+        raise Refused(
+            f"snapshot {snapshot} of the changelog, up to which was merged, has expired: run with --rebuild,"
+            " which folds everything anew; merge more often than snapshots expire"
+        )
+    return snapshot, max(position for _, position in noted)
+
+
+def added(spark, spec, start, end):
+    """The relation of the rows that the changelog gained."""
+    log = spec["log"]
+    if start is None:
+        return f"{log} VERSION AS OF {end}"
+    # Snapshots that replace files add no rows, and an incremental read passes
+    # them over. One that adds files and removes none may well add rows.
+    strange = scalar(
+        spark,
+        f"SELECT count(*) FROM {log}.snapshots WHERE operation = 'overwrite'"
+        " AND coalesce(summary['deleted-data-files'], '0') = '0' AND coalesce(summary['added-data-files'], '0') <> '0'",
+    )
+    if strange:
+        return f"(SELECT * FROM {log} VERSION AS OF {end} WHERE _file NOT IN (SELECT file_path FROM {log}.files VERSION AS OF {start}))"
+    return f"{log} WITH ('start-snapshot-id' = '{start}', 'end-snapshot-id' = '{end}')"
+
+
+def fill(statement, values):
+    for name, value in values.items():
+        statement = statement.replace("${" + name + "}", value)
+    return statement
+
+
+def check(spark, spec):
+    have = {field.name for field in spark.table(spec["log"]).schema.fields}
+    for column in spec["columns"]:
+        if column not in have:
+            raise Refused(f"the changelog has no column {column}: icehose catalog apply adds it, or the table is no changelog")
+
+
+def attempt(spark, spec, rebuild):
+    log, current = spec["log"], spec["current"]
+    for table in (log, current):
+        spark.sql(f"REFRESH TABLE {table}")
+    end, expected = newest(spark, log), newest(spark, current)
+    result = {"table": spec["name"], "current": spec["current_name"], "from": 0, "to": end or 0, "read": 0, "changed": 0, "deleted": 0, "late": 0}
+    if end is None:
+        return result
+    properties = {row[0]: row[1] for row in spark.sql(f"SHOW TBLPROPERTIES {current}").collect()}
+    kind = properties.get(KIND)
+    start, position = None, ""
+    if not rebuild:
+        if kind and kind != spec["kind"]:
+            raise Refused(
+                f"the positions merged so far are of kind {kind}, the pipeline file says {spec['kind']}, and the two do not compare:"
+                " start an epoch in the pipeline file, or load the changelog anew and run with --rebuild"
+            )
+        start, position = marker(spark, spec, properties)
+        if start is None and expected is not None:
+            raise Refused(
+                "the current table has rows, and no note of how far it was merged: was it filled by something else, or restored?"
+                " Run with --rebuild, which folds everything anew"
+            )
+    result["from"] = int(start or 0)
+    if start == str(end):
+        return result
+    fence = f"EXISTS (SELECT 1 FROM {current}.refs WHERE name = 'main' AND snapshot_id = {expected})"
+    if expected is None:
+        fence = f"NOT EXISTS (SELECT 1 FROM {current}.refs WHERE name = 'main')"
+    values = {
+        "added": added(spark, spec, start, end), "log": f"{log} VERSION AS OF {end}", "changes": "icehose_changes",
+        "fence": fence, "position": position, "rebuild": "true" if rebuild else "false",
+    }
+    read = spark.sql(fill(spec["read"], values)).collect()[0]
+    if read["cdc_malformed"]:
+        raise Refused(f"{read['cdc_malformed']} rows of the changelog have a {spec['position']} that is no position: remove them, or name the right table")
+    result["read"], result["late"] = read["cdc_read"], read["cdc_late"]
+    kept = []
+    try:
+        # Spark would evaluate a step anew each time that a later one names it.
+        for step in spec["steps"] + [{"name": "icehose_changes", "sql": spec["last"]}]:
+            kept.append(spark.sql(fill(step["sql"], values)).persist())
+            kept[-1].createOrReplaceTempView(step["name"])
+        counts = spark.sql(fill(spec["count"], values)).collect()[0]
+        result["changed"], result["deleted"] = counts["cdc_changed"] or 0, counts["cdc_deleted"] or 0
+        notes = {MERGED: str(end), POSITION: max(position, read["cdc_highest"] or ""), KIND: spec["kind"]}
+        if result["changed"] or result["deleted"]:
+            with_summary(spark, notes, lambda: spark.sql(fill(spec["apply"], values)))
+            spark.sql(f"REFRESH TABLE {current}")
+            made = spark.sql(
+                f"SELECT s.parent_id, s.summary['{MERGED}'] FROM {current}.snapshots AS s JOIN {current}.refs AS r"
+                " ON r.name = 'main' AND r.snapshot_id = s.snapshot_id"
+            ).collect()
+            if not made or made[0][0] != expected or made[0][1] != str(end):
+                raise Changed("another run has changed the current table")
+    finally:
+        for frame in kept:
+            frame.unpersist()
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in notes.items())
+    spark.sql(f"ALTER TABLE {current} SET TBLPROPERTIES ({listed})")
+    spark.sql(f"ALTER TABLE {log} CREATE OR REPLACE TAG {TAG} AS OF VERSION {end} RETAIN 30 DAYS")
+    return result
+
+
+def merge(spark, spec, rebuild=False):
+    """Merges one changelog; returns what was done, or raises."""
+    check(spark, spec)
+    spark.sql(spec["create"])
+    for n in range(1, ATTEMPTS + 1):
+        try:
+            return attempt(spark, spec, rebuild)
+        except Refused:
+            raise
+        except Exception as err:  # noqa: BLE001
+            conflict = isinstance(err, Changed) or any(
+                word in str(err) for word in ("ValidationException", "CommitFailedException", "Found conflicting files", "Cannot commit")
+            )
+            if not conflict or n == ATTEMPTS:
+                raise
+
+
+def main(specs, arguments):
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.appName("icehose merge").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    failed = False
+    for spec in specs:
+        try:
+            line = merge(spark, spec, "--rebuild" in arguments)
+        except Exception as err:  # noqa: BLE001
+            failed = True
+            line = {"table": spec["name"], "current": spec["current_name"], "error": str(err).split("\n")[0]}
+        print(json.dumps(line), flush=True)
+    spark.stop()
+    return 2 if failed else 0

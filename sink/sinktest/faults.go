@@ -1,0 +1,273 @@
+package sinktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+
+	"icehose/catalog"
+	"icehose/sink"
+)
+
+// ErrInjected is wrapped by every error that a chaos run has made up.
+var ErrInjected = errors.New("injected error")
+
+// errCrash is what a process that has crashed sees of everything.
+var errCrash = fmt.Errorf("%w: crashed", ErrInjected)
+
+// A faultyStore is the lake as one process sees it: every operation may fail,
+// and every commit is compared with the model, whatever was said of it.
+type faultyStore struct{ *session }
+
+var _ sink.Store = (*faultyStore)(nil)
+
+// OpenTable implements sink.Store.
+func (s *faultyStore) OpenTable(ctx context.Context, def *catalog.Table) (sink.Table, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if err := s.read(s.luckOf("")); err != nil {
+		return nil, err
+	}
+	inner, err := s.lake.store.OpenTable(ctx, def)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyTable{faultyStore: s, inner: inner, definition: def, luck: s.luckOf(def.Name())}, nil
+}
+
+type faultyTable struct {
+	*faultyStore
+	inner      sink.Table
+	definition *catalog.Table
+	luck       *luck
+}
+
+// A luck decides about the faults of one table: a sink may commit several at a
+// time, and a seed must do the same every time.
+type luck struct {
+	*rand.Rand
+	streak int // faults since the last commit
+}
+
+// luckOf returns the luck of a table, or with "" of a store.
+func (r *run) luckOf(table string) *luck {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lucks[table] == nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(table)) // never fails
+		r.lucks[table] = &luck{Rand: rand.New(rand.NewPCG(r.chaos.Seed, h.Sum64()))}
+	}
+	return r.lucks[table]
+}
+
+var _ sink.Table = (*faultyTable)(nil)
+
+// read may fail or crash.
+func (s *session) read(l *luck) error {
+	switch {
+	case s.isCrashed():
+		return errCrash
+	case !s.dice(l, 40):
+		return nil
+	case l.IntN(4) == 0 && s.mayCrash():
+		return s.crash(l, CrashReading)
+	}
+	return s.strike(l, ReadError)
+}
+
+// Load implements sink.Table.
+func (t *faultyTable) Load(ctx context.Context) (sink.State, error) {
+	t.gate.RLock()
+	defer t.gate.RUnlock()
+	if err := t.read(t.luck); err != nil {
+		return sink.State{}, err
+	}
+	return t.inner.Load(ctx)
+}
+
+// ReadFile implements sink.Table.
+func (t *faultyTable) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	t.gate.RLock()
+	defer t.gate.RUnlock()
+	if err := t.read(t.luck); err != nil {
+		return nil, err
+	}
+	return t.inner.ReadFile(ctx, name)
+}
+
+// Scan implements sink.Table. It fails somewhere on its way.
+func (t *faultyTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
+	return func(yield func([][]byte, error) bool) {
+		t.gate.RLock()
+		defer t.gate.RUnlock()
+		fail, after := t.read(t.luck), t.luck.IntN(10)
+		for row, err := range t.inner.Scan(ctx, columns) {
+			if fail != nil && after == 0 {
+				break
+			}
+			after--
+			if !yield(row, err) {
+				return
+			}
+		}
+		if fail != nil {
+			yield(nil, fail)
+		}
+	}
+}
+
+// Commit implements sink.Table.
+func (t *faultyTable) Commit(ctx context.Context, b *sink.Batch) error {
+	t.gate.RLock()
+	defer t.gate.RUnlock()
+	if t.isCrashed() {
+		return errCrash
+	}
+	t.mu.Lock()
+	t.makers[b.ID] = t.session
+	t.mu.Unlock()
+	err := t.commit(ctx, b)
+	if seen := t.observe(ctx, t.definition); seen != nil {
+		t.fail(seen)
+		return seen
+	}
+	return err
+}
+
+// commit commits, or does what a chaotic world makes of it.
+func (t *faultyTable) commit(ctx context.Context, b *sink.Batch) error {
+	if !t.dice(t.luck, 6) {
+		return t.innerCommit(ctx, b)
+	}
+	switch fault := t.pickFault(); fault { //nolint:exhaustive // the faults of a commit
+	case Conflict:
+		return fmt.Errorf("%w: %w", sink.ErrConflict, t.strike(t.luck, fault))
+	case CrashBefore:
+		return t.crash(t.luck, fault)
+	case AmbiguousHappened, CrashAfter:
+		if err := t.innerCommit(ctx, b); err != nil {
+			return err
+		}
+		if fault == CrashAfter {
+			return t.crash(t.luck, fault)
+		}
+		return t.strike(t.luck, fault)
+	case StorageByName, StorageAfterN, CrashMidway:
+		return t.storageFault(ctx, b, fault)
+	case RivalCommit:
+		return t.rivalCommit(ctx, b)
+	case Cancelled:
+		err := t.crash(t.luck, fault)
+		t.cancel()
+		return errors.Join(err, t.innerCommit(ctx, b))
+	default: // AmbiguousNot
+		return t.strike(t.luck, fault)
+	}
+}
+
+func (t *faultyTable) innerCommit(ctx context.Context, b *sink.Batch) error {
+	err := t.inner.Commit(ctx, b)
+	if err == nil {
+		t.luck.streak = 0
+	}
+	return err
+}
+
+func (t *faultyTable) pickFault() Strike {
+	faults := []Strike{Conflict, AmbiguousNot, AmbiguousHappened, StorageByName, StorageAfterN, RivalCommit}
+	if crashes := []Strike{CrashBefore, CrashAfter, CrashMidway, Cancelled}; t.mayCrash() {
+		faults = append(faults, crashes...)
+	}
+	return faults[t.luck.IntN(len(faults))]
+}
+
+// storageFault lets the storage fail while it commits. The commit may happen
+// all the same, if the storage fails too late.
+func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Strike) error {
+	part, after := "", 0
+	switch fault { //nolint:exhaustive // those of storage
+	case CrashMidway:
+		part = ".metadata.json" // what the catalog is to name, the last file of a commit
+	case StorageByName:
+		names := [...]string{".parquet", ".avro", ".metadata.json", "tombstones"}
+		part = names[t.luck.IntN(len(names))]
+	default:
+		after = t.luck.IntN(8)
+	}
+	t.chaos.Lake.Disk.Arm(part, after)
+	err := t.innerCommit(ctx, b)
+	struck := t.chaos.Lake.Disk.Disarm()
+	switch {
+	case !struck:
+		return err
+	case fault == CrashMidway:
+		return t.crash(t.luck, fault)
+	}
+	return errors.Join(err, t.strike(t.luck, fault))
+}
+
+// rivalCommit lets somebody else, who is no sink, commit in the middle.
+func (t *faultyTable) rivalCommit(ctx context.Context, b *sink.Batch) error {
+	var failed error
+	t.chaos.Lake.Disk.Interrupt(".parquet", func() { failed = t.chaos.Lake.Meddle(ctx, t.lake.store, t.definition) })
+	err := t.innerCommit(ctx, b)
+	if t.chaos.Lake.Disk.Disarm() {
+		_ = t.strike(t.luck, RivalCommit) // what comes of it is for the lake to say
+	}
+	if failed != nil {
+		t.fail(fmt.Errorf("commit as somebody else: %w", failed))
+	}
+	return err
+}
+
+// dice falls right once in n times, and never after some faults in a row: a run
+// must end.
+func (s *session) dice(l *luck, n int) bool {
+	return !s.calm && !s.quiet && l.streak < 4 && l.IntN(n*s.wildness) == 0
+}
+
+// strike counts a fault and returns its error.
+func (s *session) strike(l *luck, fault Strike) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally[fault]++
+	s.struck++
+	l.streak++
+	s.trace("fault: %s", fault)
+	return fmt.Errorf("%w: %s", ErrInjected, fault)
+}
+
+// crash ends the process.
+func (s *session) crash(l *luck, fault Strike) error {
+	err := s.strike(l, fault)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.crashes--
+	s.crashed = true
+	return err
+}
+
+func (s *session) mayCrash() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crashes > 0
+}
+
+func (s *session) isCrashed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crashed
+}
+
+// fail notes what is wrong with the sink.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = err
+	}
+}

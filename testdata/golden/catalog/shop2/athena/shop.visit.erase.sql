@@ -1,0 +1,20 @@
+-- Removes a person's rows, not only the current ones. Replace each ${column} by an
+-- SQL literal.
+-- The table has no key: keep the columns that tell the person's rows, and drop the others.
+DELETE FROM "shop"."visit"
+WHERE "url" = ${url} AND "at" = ${at};
+
+DELETE FROM "shop"."visit_folded"
+WHERE "url" = ${url} AND "at" = ${at};
+
+-- Now no query of the newest snapshots finds them. The bytes go with the older
+-- snapshots and the files that only they name. Run icehose merge before: the tag
+-- icehose_merged keeps the snapshot that was merged last.
+OPTIMIZE shop.visit REWRITE DATA USING BIN_PACK;
+ALTER TABLE `shop`.`visit` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '60');
+VACUUM shop.visit;
+OPTIMIZE shop.visit_folded REWRITE DATA USING BIN_PACK;
+ALTER TABLE `shop`.`visit_folded` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '60');
+VACUUM shop.visit_folded;
+-- A record that is still in the stream, or among Firehose's errors, brings its row
+-- back: run the statements again after the stream's retention.

@@ -1,0 +1,96 @@
+-- Removes rows that no fold needs any more: what a later change, a delete or a
+-- reload has replaced. Nothing younger than 90 days goes, so that a record that
+-- is late by less finds what it must be compared with; never set fewer days than
+-- a record can be late. Views and merges give the same rows before and after.
+-- It may be run at any time and be killed at any time; each run can free what
+-- the one before made free. The maintenance statements then free the space.
+MERGE INTO `events`.`event_log` AS t
+USING (
+  WITH ends AS (
+    SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position` AS cdc_end
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_operation` = 'delete'
+    UNION ALL
+    SELECT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`, c.`cdc_position`
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+      AND (get_json_object(c.`cdc_old_key`, '$[0]') <> c.`tenant` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) <> c.`at` OR unhex(get_json_object(c.`cdc_old_key`, '$[2]')) <> c.`tag`)
+  ),
+  bars AS (
+    SELECT b.`tenant`, b.`at`, b.`tag`, max(b.cdc_end) AS cdc_bar
+    FROM (
+      SELECT * FROM ends
+      UNION ALL
+      SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position`
+      FROM `events`.`event_log` AS c
+      WHERE c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NULL
+    ) AS b
+    GROUP BY b.`tenant`, b.`at`, b.`tag`
+  ),
+  sources AS (
+    SELECT DISTINCT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NOT NULL
+  )
+  SELECT DISTINCT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position`
+  FROM `events`.`event_log` AS c
+  JOIN bars AS b ON c.`tenant` = b.`tenant` AND c.`at` = b.`at` AND c.`tag` = b.`tag`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_operation` <> 'delete' AND c.`cdc_old_key` IS NULL
+    AND c.`cdc_position` < b.cdc_bar
+    AND NOT EXISTS (SELECT 1 FROM sources AS p WHERE c.`tenant` = p.`tenant` AND c.`at` = p.`at` AND c.`tag` = p.`tag`)
+) AS s
+ON t.`tenant` = s.`tenant` AND t.`at` = s.`at` AND t.`tag` = s.`tag` AND t.`cdc_position` = s.`cdc_position` AND NOT (t.`cdc_operation` = 'delete' OR t.`cdc_old_key` IS NOT NULL)
+WHEN MATCHED THEN DELETE;
+
+MERGE INTO `events`.`event_log` AS t
+USING (
+  WITH ends AS (
+    SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position` AS cdc_end
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_operation` = 'delete'
+    UNION ALL
+    SELECT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`, c.`cdc_position`
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+      AND (get_json_object(c.`cdc_old_key`, '$[0]') <> c.`tenant` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) <> c.`at` OR unhex(get_json_object(c.`cdc_old_key`, '$[2]')) <> c.`tag`)
+  ),
+  bars AS (
+    SELECT b.`tenant`, b.`at`, b.`tag`, max(b.cdc_end) AS cdc_bar
+    FROM (
+      SELECT * FROM ends
+      UNION ALL
+      SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position`
+      FROM `events`.`event_log` AS c
+      WHERE c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NULL
+    ) AS b
+    GROUP BY b.`tenant`, b.`at`, b.`tag`
+  ),
+  sources AS (
+    SELECT DISTINCT get_json_object(c.`cdc_old_key`, '$[0]') AS `tenant`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) AS `at`, unhex(get_json_object(c.`cdc_old_key`, '$[2]')) AS `tag`
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NOT NULL
+  ),
+  lowest AS (
+    SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, min(c.`cdc_position`) AS cdc_lowest
+    FROM `events`.`event_log` AS c
+    WHERE c.`cdc_operation` <> 'delete'
+    GROUP BY c.`tenant`, c.`at`, c.`tag`
+  )
+  SELECT DISTINCT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position`
+  FROM `events`.`event_log` AS c
+  LEFT JOIN lowest AS w ON c.`tenant` = w.`tenant` AND c.`at` = w.`at` AND c.`tag` = w.`tag`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_operation` = 'delete' AND (w.cdc_lowest IS NULL OR w.cdc_lowest >= c.`cdc_position`)
+  UNION
+  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`, c.`cdc_position`
+  FROM `events`.`event_log` AS c
+  JOIN bars AS b ON c.`tenant` = b.`tenant` AND c.`at` = b.`at` AND c.`tag` = b.`tag`
+  LEFT JOIN lowest AS w ON get_json_object(c.`cdc_old_key`, '$[0]') = w.`tenant` AND CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS TIMESTAMP) = w.`at` AND unhex(get_json_object(c.`cdc_old_key`, '$[2]')) = w.`tag`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+    AND c.`cdc_position` < b.cdc_bar
+    AND NOT EXISTS (SELECT 1 FROM sources AS p WHERE c.`tenant` = p.`tenant` AND c.`at` = p.`at` AND c.`tag` = p.`tag`) AND (w.cdc_lowest IS NULL OR w.cdc_lowest >= c.`cdc_position`)
+) AS s
+ON t.`tenant` = s.`tenant` AND t.`at` = s.`at` AND t.`tag` = s.`tag` AND t.`cdc_position` = s.`cdc_position` AND (t.`cdc_operation` = 'delete' OR t.`cdc_old_key` IS NOT NULL)
+WHEN MATCHED THEN DELETE;

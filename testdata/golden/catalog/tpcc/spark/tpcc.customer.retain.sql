@@ -1,0 +1,96 @@
+-- Removes rows that no fold needs any more: what a later change, a delete or a
+-- reload has replaced. Nothing younger than 90 days goes, so that a record that
+-- is late by less finds what it must be compared with; never set fewer days than
+-- a record can be late. Views and merges give the same rows before and after.
+-- It may be run at any time and be killed at any time; each run can free what
+-- the one before made free. The maintenance statements then free the space.
+MERGE INTO `tpcc`.`customer` AS t
+USING (
+  WITH ends AS (
+    SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position` AS cdc_end
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_operation` = 'delete'
+    UNION ALL
+    SELECT CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) AS `c_w_id`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) AS `c_d_id`, CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) AS `c_id`, c.`cdc_position`
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+      AND (CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) <> c.`c_w_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) <> c.`c_d_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) <> c.`c_id`)
+  ),
+  bars AS (
+    SELECT b.`c_w_id`, b.`c_d_id`, b.`c_id`, max(b.cdc_end) AS cdc_bar
+    FROM (
+      SELECT * FROM ends
+      UNION ALL
+      SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position`
+      FROM `tpcc`.`customer` AS c
+      WHERE c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NULL
+    ) AS b
+    GROUP BY b.`c_w_id`, b.`c_d_id`, b.`c_id`
+  ),
+  sources AS (
+    SELECT DISTINCT CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) AS `c_w_id`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) AS `c_d_id`, CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) AS `c_id`
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NOT NULL
+  )
+  SELECT DISTINCT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position`
+  FROM `tpcc`.`customer` AS c
+  JOIN bars AS b ON c.`c_w_id` = b.`c_w_id` AND c.`c_d_id` = b.`c_d_id` AND c.`c_id` = b.`c_id`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_operation` <> 'delete' AND c.`cdc_old_key` IS NULL
+    AND c.`cdc_position` < b.cdc_bar
+    AND NOT EXISTS (SELECT 1 FROM sources AS p WHERE c.`c_w_id` = p.`c_w_id` AND c.`c_d_id` = p.`c_d_id` AND c.`c_id` = p.`c_id`)
+) AS s
+ON t.`c_w_id` = s.`c_w_id` AND t.`c_d_id` = s.`c_d_id` AND t.`c_id` = s.`c_id` AND t.`cdc_position` = s.`cdc_position` AND NOT (t.`cdc_operation` = 'delete' OR t.`cdc_old_key` IS NOT NULL)
+WHEN MATCHED THEN DELETE;
+
+MERGE INTO `tpcc`.`customer` AS t
+USING (
+  WITH ends AS (
+    SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position` AS cdc_end
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_operation` = 'delete'
+    UNION ALL
+    SELECT CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) AS `c_w_id`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) AS `c_d_id`, CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) AS `c_id`, c.`cdc_position`
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+      AND (CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) <> c.`c_w_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) <> c.`c_d_id` OR CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) <> c.`c_id`)
+  ),
+  bars AS (
+    SELECT b.`c_w_id`, b.`c_d_id`, b.`c_id`, max(b.cdc_end) AS cdc_bar
+    FROM (
+      SELECT * FROM ends
+      UNION ALL
+      SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position`
+      FROM `tpcc`.`customer` AS c
+      WHERE c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NULL
+    ) AS b
+    GROUP BY b.`c_w_id`, b.`c_d_id`, b.`c_id`
+  ),
+  sources AS (
+    SELECT DISTINCT CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) AS `c_w_id`, CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) AS `c_d_id`, CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) AS `c_id`
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete' AND c.`cdc_absent` IS NOT NULL
+  ),
+  lowest AS (
+    SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, min(c.`cdc_position`) AS cdc_lowest
+    FROM `tpcc`.`customer` AS c
+    WHERE c.`cdc_operation` <> 'delete'
+    GROUP BY c.`c_w_id`, c.`c_d_id`, c.`c_id`
+  )
+  SELECT DISTINCT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position`
+  FROM `tpcc`.`customer` AS c
+  LEFT JOIN lowest AS w ON c.`c_w_id` = w.`c_w_id` AND c.`c_d_id` = w.`c_d_id` AND c.`c_id` = w.`c_id`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_operation` = 'delete' AND (w.cdc_lowest IS NULL OR w.cdc_lowest >= c.`cdc_position`)
+  UNION
+  SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`, c.`cdc_position`
+  FROM `tpcc`.`customer` AS c
+  JOIN bars AS b ON c.`c_w_id` = b.`c_w_id` AND c.`c_d_id` = b.`c_d_id` AND c.`c_id` = b.`c_id`
+  LEFT JOIN lowest AS w ON CAST(get_json_object(c.`cdc_old_key`, '$[0]') AS INT) = w.`c_w_id` AND CAST(get_json_object(c.`cdc_old_key`, '$[1]') AS INT) = w.`c_d_id` AND CAST(get_json_object(c.`cdc_old_key`, '$[2]') AS INT) = w.`c_id`
+  WHERE c.`cdc_committed_at` < current_timestamp - INTERVAL '90' DAY
+    AND c.`cdc_old_key` IS NOT NULL AND c.`cdc_operation` <> 'delete'
+    AND c.`cdc_position` < b.cdc_bar
+    AND NOT EXISTS (SELECT 1 FROM sources AS p WHERE c.`c_w_id` = p.`c_w_id` AND c.`c_d_id` = p.`c_d_id` AND c.`c_id` = p.`c_id`) AND (w.cdc_lowest IS NULL OR w.cdc_lowest >= c.`cdc_position`)
+) AS s
+ON t.`c_w_id` = s.`c_w_id` AND t.`c_d_id` = s.`c_d_id` AND t.`c_id` = s.`c_id` AND t.`cdc_position` = s.`cdc_position` AND (t.`cdc_operation` = 'delete' OR t.`cdc_old_key` IS NOT NULL)
+WHEN MATCHED THEN DELETE;
