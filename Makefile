@@ -114,6 +114,10 @@ $(INTEROP): catalog/artifact/interop/requirements.txt
 interop: $(ENGINES) $(SPARK_JARS) ## tables and SQL on Spark, DuckDB and PyIceberg; needs Java 17 and Maven
 	go test -tags interop -count 1 -timeout 30m ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -seeds $(INTEROP_SEEDS)
 
+.PHONY: interop-types
+interop-types: $(ENGINES) ## every type of PostgreSQL and MariaDB, from the source to what DuckDB and PyIceberg read
+	go test -tags postgres,mariadb,interop -count 1 -timeout 10m -run TypesReadIndependently ./cmd/icehose/ -args -python $(ENGINES)/bin/python
+
 .PHONY: bench-merge
 bench-merge: $(ENGINES) $(SPARK_JARS) ## what a merge on Spark costs, for MERGE_ROWS rows
 	go test -tags interop -count 1 -timeout 60m -run MergeCost -v ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -rows $(MERGE_ROWS)

@@ -64,6 +64,8 @@ class Spark:
             catalog + ".uri": f"jdbc:sqlite:{settings['lake']}/catalog.db?busy_timeout=10000",
             catalog + ".warehouse": f"file:{settings['lake']}/warehouse",
             catalog + ".jdbc.schema-version": "V1",
+            # Others write these tables too, and are to be seen at once.
+            catalog + ".cache-enabled": "false",
             "spark.sql.defaultCatalog": "icehose",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "2",
@@ -106,7 +108,7 @@ class Spark:
             return found.get(value)
 
         catalog = self.session._jsparkSession.sessionState().catalogManager().catalog("icehose").icebergCatalog()
-        pool = field(field(catalog, "catalog"), "connections")
+        pool = field(catalog, "connections")
         clients = field(pool, "clients")
         connect = pool.getClass().getDeclaredMethod("newClient", None)
         connect.setAccessible(True)

@@ -168,6 +168,11 @@ func (d *Decoder) assemble(s *scanner, top *envelope, c *cdc.Change) bool {
 		return s.fail(max(at, top.metadata.at), reason)
 	}
 	if c.Operation == cdc.Control {
+		// A record with a row in it is never dropped as control because of a
+		// missing record-type: its copy would be gone.
+		if len(c.Data) > 0 && len(d.meta.text(fieldRecordType)) == 0 {
+			return s.fail(top.metadata.at, reasonOperation)
+		}
 		c.Data, c.Before = c.Data[:0], c.Before[:0]
 		if top.control.Kind != cdc.Null {
 			c.ControlBody = top.control.Raw

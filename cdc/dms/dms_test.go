@@ -116,6 +116,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown record type", `{"metadata":{"record-type":"note","operation":"load"}}`, 27, "record-type is neither data nor control"},
 		{"record type number", `{"metadata":{"record-type":1}}`, 27, "record-type is not a string"},
 		{"unknown operation of data", `{"metadata":{"record-type":"data","operation":"truncate"}}`, 46, "operation is not one of a data record"},
+		{"unknown operation beside a row", `{"data":{"id":1},"metadata":{"operation":"UPDATE","table-name":"t"}}`, 28, "operation is not one of a data record"},
 		{"data without an operation", `{"metadata":{"record-type":"data"}}`, 12, "operation is not one of a data record"},
 		{"neither type nor operation", `{"metadata":{}}`, 12, "neither record-type control nor an operation"},
 		{"operation number", `{"metadata":{"operation":5}}`, 25, "operation is not a string"},

@@ -76,7 +76,10 @@ func oracle(record []byte, s dms.Settings) (image, bool) {
 	recordType, word := m.ControlName, m.Operation
 	m.ControlName = ""
 	isData := word == "load" || word == "insert" || word == "update" || word == "delete"
+	row, _ := top["data"].(map[string]any)
 	switch {
+	case recordType == "" && !isData && len(row) > 0:
+		return image{}, false
 	case recordType == "control", recordType == "" && !isData && word != "":
 		m.Operation, m.ControlName = "control", word
 		m.Control = top["control"]

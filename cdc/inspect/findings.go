@@ -80,7 +80,7 @@ func (i *Inspector) streamFindings(f *finder, r *Report) {
 func (i *Inspector) chainFindings(f *finder, r *Report) {
 	ch := &i.chain
 	gaps, heads := ch.gaps()
-	f.add(Problem, "chain_gap", int64(len(gaps)), fmt.Sprintf("%d changes follow a change that is not in the capture", len(gaps)),
+	f.add(Problem, "chain_gap", int64(len(gaps)), fmt.Sprintf("%d changes follow a change that is not in the capture, or that another change followed", len(gaps)),
 		"changes are missing: lost, expired, or on a shard that was not captured",
 		"see that every shard was captured from the same moment on; if so, compare the tables with the source and load what differs again", chainExamples(gaps)...)
 	f.add(Warning, "chain_head", int64(len(heads)), fmt.Sprintf("%d changes follow a change that is not in the capture, but no chain that ended before them", len(heads)),
@@ -105,7 +105,7 @@ func chainExamples(gaps []node) []string {
 	})
 	var out []string
 	for _, n := range gaps[:min(len(gaps), maxExamples)] {
-		out = append(out, fmt.Sprintf("record %s follows transaction %d record %d, which is not there", n.idOfRec, n.prev.transaction, n.prev.record))
+		out = append(out, fmt.Sprintf("record %s follows transaction %d record %d, which is not there, or followed already", n.idOfRec, n.prev.transaction, n.prev.record))
 	}
 	return out
 }

@@ -185,7 +185,7 @@ func (i *Inspector) table(c *cdc.Change) *table {
 			spelled = strings.ToLower(name)
 		}
 		known, described := i.options.Tables[spelled]
-		t = newTable(name, strings.HasPrefix(c.Table, "awsdms_"), known, described)
+		t = newTable(name, cdc.IsInternal(c.Table), known, described)
 		i.tables[name] = t
 	}
 	return t

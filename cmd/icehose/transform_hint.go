@@ -40,9 +40,10 @@ func hint(r transform.Reason) string {
 	case transform.InvalidValue:
 		return "the value is not a text of the column's type: check type: against the source's column"
 	case transform.OutOfRange:
-		return "the column's type cannot hold the value: widen type:, or allow the loss with allow_lossy: [\"null\"]"
+		return "the column's type cannot hold the value: widen type:, or, where it is no key column, allow the loss with allow_lossy: [\"null\"]"
 	case transform.Inexact:
-		return "digits would be lost: give the decimal more scale, or allow the loss with allow_lossy: [round]"
+		return "digits would be lost: change type: to one that holds them (a decimal more scale), or allow the loss: " +
+			"allow_lossy: [round] for decimals and times, [\"null\"] for other columns that are no key"
 	case transform.InvalidUTF8:
 		return "the text has half a surrogate pair: repair the source, or allow the loss with allow_lossy: [replace]"
 	case transform.DamagedNumber:

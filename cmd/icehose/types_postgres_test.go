@@ -53,9 +53,11 @@ var boundaries = map[string][]string{
 // noColumn are types that no column can have, or that take no value from outside.
 var noColumn = []string{"gtsvector", "pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary"}
 
-// Values at the limits of every type of PostgreSQL arrive as the database's
-// own text says: discovered, captured, transformed, written and read again.
-func TestEveryTypeRoundTrip(t *testing.T) {
+// carryTypes carries a table of every type from PostgreSQL into a lake:
+// discovered, captured, transformed and written. It returns the source, the
+// folder of pipeline.yaml and lake, and the types by table.
+func carryTypes(t *testing.T) (conn *pgx.Conn, dir string, names map[string]string) {
+	t.Helper()
 	server, err := pgtest.Start(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +67,7 @@ func TestEveryTypeRoundTrip(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
+	conn, err = pgx.Connect(t.Context(), server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +76,9 @@ func TestEveryTypeRoundTrip(t *testing.T) {
 	for _, extension := range []string{"citext", "hstore", "ltree"} {
 		exec1(t, conn, "CREATE EXTENSION "+extension)
 	}
-	names := createTypeTables(t, conn)
+	names = createTypeTables(t, conn)
 
-	dir := t.TempDir()
+	dir = t.TempDir()
 	if _, stderr, status := runLive(t, dir, server.DSN(), "catalog", "discover", "--database", "lake"); status != exitSame {
 		t.Fatalf("discover: status %d: %s", status, stderr)
 	}
@@ -98,10 +100,17 @@ func TestEveryTypeRoundTrip(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	dumpTypeTables(t, conn, dir, names)
 	if out, stderr, status := runLive(t, dir, "", "sink", "--pipeline", "pipeline.yaml", "--lake", "lake", "events.ndjson"); status != exitSame {
 		t.Errorf("sink: status %d: %s%s", status, out, stderr)
 	}
+	return conn, dir, names
+}
+
+// Values at the limits of every type of PostgreSQL arrive as the database's
+// own text says: carried the whole way and read again.
+func TestEveryTypeRoundTrip(t *testing.T) {
+	conn, dir, names := carryTypes(t)
+	dumpTypeTables(t, conn, dir, names)
 	out, stderr, _ := runLive(t, dir, "", "--json", "reconcile", "--pipeline", "pipeline.yaml", "--lake", "lake", "--dump", "dump", "--final")
 	var report struct {
 		Tables []struct{ Table, Verdict string } `json:"tables"`

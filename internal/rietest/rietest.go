@@ -66,6 +66,23 @@ func (p *Process) Output() string {
 	return p.output.String()
 }
 
+// Await returns what the process has printed once ready holds of it. What a
+// function prints passes through a pipe of the emulator, so it may come after
+// the answer.
+func (p *Process) Await(tb testing.TB, ready func(output string) bool) string {
+	tb.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		if output := p.Output(); ready(output) {
+			return output
+		}
+		<-tick.C
+	}
+	tb.Fatalf("the awaited output did not come:\n%s", p.Output())
+	return ""
+}
+
 // Start starts a server with the given environment alone and waits until it
 // listens on the port. It is stopped, with all that it has started, when the
 // test ends.

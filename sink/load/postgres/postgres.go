@@ -153,11 +153,18 @@ func (r *reader) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find table: %w", err)
 	}
-	rows, err := r.leader.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, r.oid)
+	// The text of money has a currency and depends on a language: it is read as a number.
+	rows, err := r.leader.Query(ctx, `SELECT attname, CASE WHEN 'money'::regtype IN (t.oid, t.typbasetype) THEN '::numeric' ELSE '' END
+		FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, r.oid)
 	if err != nil {
 		return fmt.Errorf("find columns: %w", err)
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	var names, casts []string
+	var column, cast string
+	_, err = pgx.ForEachRow(rows, []any{&column, &cast}, func() error {
+		names, casts = append(names, column), append(casts, cast)
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("find columns: %w", err)
 	}
@@ -167,7 +174,7 @@ func (r *reader) find(ctx context.Context) error {
 	}
 	list := make([]string, len(places))
 	for i, at := range places {
-		list[i] = pgx.Identifier{names[at]}.Sanitize()
+		list[i] = pgx.Identifier{names[at]}.Sanitize() + casts[at]
 	}
 	r.columns = strings.Join(list, ", ")
 	return nil
