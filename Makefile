@@ -114,6 +114,12 @@ $(INTEROP): catalog/artifact/interop/requirements.txt
 interop: $(ENGINES) $(SPARK_JARS) ## tables and SQL on Spark, DuckDB and PyIceberg; needs Java 17 and Maven
 	go test -tags interop -count 1 -timeout 30m ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -seeds $(INTEROP_SEEDS)
 
+.PHONY: interop-schemas
+interop-schemas: ## schemas of Debian's packages, live and as dumps, discovered and generated; needs both servers
+	@schemas=$$(mktemp -d); trap 'rm -rf "$$schemas"' EXIT; chmod 755 "$$schemas"; \
+	bash catalog/discover/packages.sh "$$schemas"; \
+	go test -tags interop -count 1 -timeout 10m -run Foreign ./catalog/discover/ -args -schemas "$$schemas"
+
 .PHONY: interop-types
 interop-types: $(ENGINES) ## every type of PostgreSQL and MariaDB, from the source to what DuckDB and PyIceberg read
 	go test -tags postgres,mariadb,interop -count 1 -timeout 10m -run TypesReadIndependently ./cmd/icehose/ -args -python $(ENGINES)/bin/python

@@ -34,6 +34,14 @@ func TestExcludedName(t *testing.T) {
 	}
 }
 
+// A column may take the lake name of one that is excluded from now on.
+func TestRenamedFromExcluded(t *testing.T) {
+	text := minimal + "      - {name: note, type: string, exclude: true}\n      - {name: remark, type: string, renamed_from: note}\n"
+	if _, err := catalog.Parse("pipeline.yaml", []byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestParseDefaults(t *testing.T) {
 	p, err := catalog.Parse("pipeline.yaml", []byte(minimal))
 	if err != nil {
@@ -100,6 +108,13 @@ func TestParseRefuses(t *testing.T) {
 		{"reserved database", edit("database: shop", "database: end"), `pipeline.yaml:2: database: a reserved word, and Athena's OPTIMIZE and VACUUM take no quotes: want another name, got "end"`},
 		{"Iceberg's own column", edit("name: total", "name: _deleted"), `pipeline.yaml:10: tables[0].columns[1].name: Iceberg adds a column of this name to every table, and Spark could not read public.Orders: rename it with source: and name:, or exclude it, got "_deleted"`},
 		{"windows line ends", strings.ReplaceAll("# one\n# two\n"+edit("type: long", "type: bigint"), "\n", "\r\n"), `pipeline.yaml:11: tables[0].columns[0].type`},
+		{"renamed from no name", edit("name: total", `name: total, renamed_from: "Bad Name"`), `pipeline.yaml:10: tables[0].columns[1].renamed_from: want the name that the column had in the lake: lower-case letters, digits and underscores, got "Bad Name"`},
+		{"renamed from itself", edit("name: total", "name: total, renamed_from: total"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: the name that the column has now: remove renamed_from`},
+		{"renamed from metadata", edit("name: total", "name: total, renamed_from: cdc_position"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: a metadata column of every lake table`},
+		{"renamed from another column", edit("name: total", "name: total, renamed_from: id"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: columns[0] has this name: remove renamed_from when the rename has been applied; otherwise rename in two steps, with an apply between them, got "id"`},
+		{"names swapped", edit("id, type: long}", "id, type: long, renamed_from: total}\n      - {name: x, type: int, renamed_from: id}"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: columns[0] has this name`},
+		{"two renamed from one", minimal + "      - {name: a, type: int, renamed_from: c}\n      - {name: b, type: int, renamed_from: c}\n", `pipeline.yaml:12: tables[0].columns[3].renamed_from: columns[2] is renamed from it too: a column becomes one column`},
+		{"excluded and renamed", edit("name: total", "name: total, exclude: true, renamed_from: sum"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: the column is excluded`},
 		{"loss that does not exist", edit("type: long", "type: long, allow_lossy: [all]"), `allow_lossy[0]: want round, null, replace`},
 	}
 	for _, tt := range tests {

@@ -12,12 +12,14 @@ import (
 	"icehose/catalog"
 )
 
-// complete gives a table that a person has begun its write mode and key.
-func (u *updater) complete(d *document, node ast.Node, have *catalog.Table, t *catalog.SourceTable) error {
-	whole := &updater{name: u.name, schema: u.schema, options: u.options}
-	p := whole.propose(t, nil)
-	if p == nil { // columns that only the person's own words describe
-		p = &proposal{source: t, mode: catalog.Changelog, modeWhy: "not every column is known"}
+// complete gives a table that a person has begun its write mode and key. The
+// person's own columns count as they are described.
+func (u *updater) complete(d *document, node ast.Node, fresh *proposal, have *catalog.Table, sources []*catalog.SourceColumn) error {
+	t := fresh.source
+	p := described(fresh, have, sources)
+	u.proposeKey(p, t)
+	if len(have.Key) > 0 {
+		p.key = have.Key
 	}
 	first := pairs(node)
 	if len(first) == 0 || isFlow(node) {
@@ -42,20 +44,39 @@ func (u *updater) complete(d *document, node ast.Node, have *catalog.Table, t *c
 	return nil
 }
 
+// described is a table as the file will describe it: the person's columns, and
+// those that are added.
+func described(fresh *proposal, have *catalog.Table, sources []*catalog.SourceColumn) *proposal {
+	t := fresh.source
+	p := &proposal{source: t}
+	for i, c := range have.Columns {
+		if sources[i] == nil {
+			continue
+		}
+		column := proposedColumn{Column: *c, source: sources[i]}
+		column.Type, _ = catalog.ParseType(c.TypeText) // Parse says what is wrong in it, with the line
+		column.MayBeUnchanged = !c.Exclude && (c.MayBeUnchanged || sources[i].OutOfLine && !slices.Contains(t.Key, sources[i].Name))
+		p.columns = append(p.columns, column)
+	}
+	p.columns = append(p.columns, fresh.columns...)
+	return p
+}
+
 func isFlow(n ast.Node) bool {
 	m, ok := n.(*ast.MappingNode)
 	return ok && m.IsFlowStyle
 }
 
 // compareKey notes a key that is not the source's.
-func (u *updater) compareKey(have *catalog.Table, t *catalog.SourceTable) {
+func (u *updater) compareKey(fresh *proposal, have *catalog.Table, columns []*catalog.SourceColumn) {
+	t := fresh.source
 	var sources []string
 	for _, k := range have.Key {
 		i := slices.IndexFunc(have.Columns, func(c *catalog.Column) bool { return c != nil && c.Name == k })
 		if i < 0 {
 			continue // Parse says so, with the line
 		}
-		if s := sourceOf(have.Columns[i], t); s != nil {
+		if s := columns[i]; s != nil {
 			sources = append(sources, s.Name)
 		}
 	}
@@ -68,7 +89,8 @@ func (u *updater) compareKey(have *catalog.Table, t *catalog.SourceTable) {
 		})
 	case len(have.Key) == 0:
 		alone := &updater{name: u.name, schema: u.schema, options: u.options}
-		if p := alone.propose(t, nil); p != nil && len(p.key) == 0 {
+		p := described(fresh, have, columns)
+		if alone.proposeKey(p, t); len(p.key) == 0 {
 			return // it was proposed without one, for a reason that stands
 		}
 		u.note(Note{
@@ -127,10 +149,10 @@ func (u *updater) compareColumn(d *document, node ast.Node, c *catalog.Column, s
 		}
 		u.note(n)
 	}
-	return u.compareType(d, unwrapAnchor(node), c, s, t)
+	return u.compareType(d, node, c, s, have, t)
 }
 
-func (u *updater) compareType(d *document, node ast.Node, c *catalog.Column, s *catalog.SourceColumn, t *catalog.SourceTable) error {
+func (u *updater) compareType(d *document, node ast.Node, c *catalog.Column, s *catalog.SourceColumn, table *catalog.Table, t *catalog.SourceTable) error {
 	spelled := spelling(u.schema.Words, s)
 	switch {
 	case c.SourceType == "" || sameText(u.schema.Engine, c.SourceType, spelled):
@@ -141,7 +163,8 @@ func (u *updater) compareType(d *document, node ast.Node, c *catalog.Column, s *
 	}
 	now, err := u.mapType(s)
 	if _, unmapped := errors.AsType[*catalog.UnmappedError](err); unmapped {
-		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which no Iceberg type is known", c.SourceType, spelled))
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which no Iceberg type is known", c.SourceType, spelled),
+			"a type: that holds its values, source_type: "+scalar(spelled), spelled)
 		return nil
 	}
 	if err != nil {
@@ -152,34 +175,136 @@ func (u *updater) compareType(d *document, node ast.Node, c *catalog.Column, s *
 		return nil //nolint:nilerr // Parse says so, with the line
 	}
 	before, known := mapSpelling(u.schema.Engine, c.SourceType)
-	if !known || before.Type != have || !Widens(have, now.Type) {
-		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which %s is proposed", c.SourceType, spelled, now.Type))
+	evolves := known && before.Type == have && Widens(have, now.Type)
+	edit := "type: " + scalar(now.Type.String()) + ", source_type: " + scalar(spelled)
+	if losses := unsaid(now.Losses, c); len(losses) > 0 {
+		edit += ", loses: [" + strings.Join(losses, ", ") + "]"
+		evolves = false
+	} else if holds(have, now.Type) {
+		return u.restate(d, node, c, spelled, t)
+	}
+	if !evolves {
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is now %s, for which %s is proposed", c.SourceType, spelled, now.Type), edit, spelled)
 		return nil
-	}
-	if err := d.replace(member(node, "source_type").Value, scalar(spelled)); err != nil {
-		return err
-	}
-	if have != now.Type {
-		if err := d.replace(member(node, "type").Value, scalar(now.Type.String())); err != nil {
-			return err
-		}
 	}
 	n := Note{
 		Kind: Changed, Table: t.FullName(), Column: c.Name, Text: fmt.Sprintf("%s, was %s: the source has widened it from %s to %s", now.Type, have, c.SourceType, spelled),
-		Edit: "type: " + scalar(now.Type.String()) + ", source_type: " + scalar(spelled),
+		Meanwhile: fmt.Sprintf("a value beyond %s fails out_of_range", have), Edit: edit,
 	}
-	if have != now.Type {
-		n.Meanwhile = fmt.Sprintf("a value beyond %s fails out_of_range", have)
+	if u.storedKey(table, c) && now.Type.Kind == catalog.Long {
+		n.Kind = Attention
+		n.Text = fmt.Sprintf("the source has widened it from %s to %s; the file keeps %s, because it is the key of a mirror with equality deletes, "+
+			"and a delete of a %s does not find a row that was written as %s", c.SourceType, spelled, have, now.Type, have)
+		n.Edit = "create the lake table anew with " + edit + ", and load it"
+		u.note(n)
+		return nil
+	}
+	written, err := d.rewrite(node, [][2]string{{"type", now.Type.String()}, {"source_type", spelled}})
+	if err != nil {
+		return err
+	}
+	if !written {
+		n = sharedText(n)
 	}
 	u.note(n)
 	return nil
 }
 
-func (u *updater) typeChanged(c *catalog.Column, t *catalog.SourceTable, how string) {
+// restate writes the source's new type beside a type that holds all its values.
+func (u *updater) restate(d *document, node ast.Node, c *catalog.Column, spelled string, t *catalog.SourceTable) error {
+	n := Note{
+		Kind: Changed, Table: t.FullName(), Column: c.Name, Edit: "source_type: " + scalar(spelled),
+		Text: fmt.Sprintf("%s in the source, was %s: %s holds all its values", spelled, c.SourceType, c.TypeText),
+	}
+	written, err := d.rewrite(node, [][2]string{{"source_type", spelled}})
+	if err != nil {
+		return err
+	}
+	if !written {
+		n = sharedText(n)
+	}
+	u.note(n)
+	return nil
+}
+
+// sharedText makes of a change what a person has to do.
+func sharedText(n Note) Note {
+	n.Kind = Attention
+	n.Text += "; not written, because a YAML anchor or alias makes the column's text that of another place too"
+	n.Edit = "write the column out in its own words, with " + n.Edit
+	return n
+}
+
+// rewrite replaces members of a column, all or none: none when one of them is
+// not the column's own text.
+func (d *document) rewrite(column ast.Node, members [][2]string) (bool, error) {
+	if _, shared := column.(*ast.AnchorNode); shared {
+		return false, nil
+	}
+	nodes := make([]ast.Node, len(members))
+	for i, m := range members {
+		if nodes[i] = own(column, m[0]); nodes[i] == nil {
+			return false, nil
+		}
+	}
+	for i, m := range members {
+		if err := d.replace(nodes[i], scalar(m[1])); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// storedKey reports whether deletes find rows by the column as it is stored.
+func (u *updater) storedKey(have *catalog.Table, c *catalog.Column) bool {
+	t := *have
+	if len(t.Readers) == 0 {
+		t.Readers = u.readBy
+	}
+	return slices.Contains(t.UniqueKeys(), c.Name) && t.DeleteFormat() == catalog.EqualityDeletes
+}
+
+// unsaid returns the losses of a mapping that the column does not name, as the
+// file spells them.
+func unsaid(losses []catalog.Loss, c *catalog.Column) []string {
+	var out []string
+	for _, l := range losses {
+		if !slices.Contains(c.Loses, l) && !slices.Contains(c.AllowLossy, l) {
+			out = append(out, quoted(string(l)))
+		}
+	}
+	return out
+}
+
+// holds reports whether a type has every value of the other one.
+func holds(have, other catalog.Type) bool {
+	if have.Kind != catalog.Decimal {
+		return Widens(other, have)
+	}
+	digits := have.Precision - have.Scale
+	switch other.Kind { //nolint:exhaustive // no other kind has exact numbers
+	case catalog.Int:
+		return digits >= len("2147483648")
+	case catalog.Long:
+		return digits >= len("9223372036854775808")
+	case catalog.Decimal:
+		return have.Scale >= other.Scale && digits >= other.Precision-other.Scale
+	}
+	return false
+}
+
+// typeChanged notes a type that the file cannot follow by itself; edit is what
+// would describe the new one. spelled is its source_type, empty where that is
+// not known in the file's words.
+func (u *updater) typeChanged(c *catalog.Column, t *catalog.SourceTable, how, edit, spelled string) {
+	edit = "write " + edit + " if the type can be reached in place; otherwise a new column or table with this, and a new load"
+	if spelled != "" {
+		edit += "; to keep " + c.TypeText + ", write source_type: " + scalar(spelled) + " alone"
+	}
 	u.note(Note{
 		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "the type in the source " + how + "; the file keeps " + c.TypeText,
 		Meanwhile: "a value that is no " + c.TypeText + " fails; none is changed in silence",
-		Edit:      "write the new type: if it can be reached in place; otherwise a new column or table, and a new load",
+		Edit:      edit,
 	})
 }
 
@@ -190,7 +315,7 @@ func (u *updater) compareWithRecords(c *catalog.Column, s *catalog.SourceColumn,
 	have, bad := catalog.ParseType(c.TypeText)
 	// DMS calls every money NUMERIC(38,4), and a float4 either of two names.
 	if err == nil && bad == nil && have != now.Type && len(now.Losses) == 0 && c.SourceType != "money" && have.Kind != catalog.Float && Widens(have, now.Type) {
-		u.typeChanged(c, t, fmt.Sprintf("was %s and is %s in a control record, for which %s is proposed", c.SourceType, s.Declared, now.Type))
+		u.typeChanged(c, t, fmt.Sprintf("was %s and is %s in a control record, for which %s is proposed", c.SourceType, s.Declared, now.Type), "type: "+scalar(now.Type.String()), "")
 	}
 }
 

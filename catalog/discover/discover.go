@@ -96,9 +96,41 @@ func Update(name string, text []byte, s *catalog.SourceSchema, o Options) (*Resu
 		return nil, errors.Join(u.problems...)
 	}
 	if _, err := catalog.Parse(name, u.text); err != nil {
-		return nil, fmt.Errorf("check the file after the update: %w", err)
+		return nil, placed(name, text, err)
 	}
 	return &Result{Text: u.text, Notes: u.notes}, nil
+}
+
+// placed gives what is wrong in the updated text the lines of the text as it
+// stands, where it is wrong there too. What is not wrong there, or is mended by
+// the update, is not said of it.
+func placed(name string, text []byte, after error) error {
+	type fault struct{ field, value, reason string }
+	of := func(e *catalog.FileError) fault { return fault{e.Field, e.Value, e.Reason} }
+	before := make(map[fault]error)
+	_, err := catalog.Parse(name, text)
+	for _, e := range each(err) {
+		if e, ok := errors.AsType[*catalog.FileError](e); ok {
+			before[of(e)] = e
+		}
+	}
+	var faults []error
+	for _, e := range each(after) {
+		if e, ok := errors.AsType[*catalog.FileError](e); ok && before[of(e)] != nil {
+			faults = append(faults, before[of(e)])
+			continue
+		}
+		faults = append(faults, fmt.Errorf("in the text that would be written: %w", e))
+	}
+	return errors.Join(faults...)
+}
+
+// each returns the errors that were joined.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // selected returns the tables that the patterns select.
@@ -126,6 +158,7 @@ type updater struct {
 	// Of the file that is updated:
 	onUnknown catalog.UnknownTable
 	nulls     catalog.Nulls
+	readBy    []catalog.Reader // its tables that list no readers of their own
 	notes     []Note
 	problems  []error
 }

@@ -200,7 +200,7 @@ CREATE TABLE fresh (id int PRIMARY KEY);`
     key: [id]
     on_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless
     on_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless
-    # partition: ["bucket(16, id)"] suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows
+    # partition: ["bucket(16, id)"] # suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows
     columns:
       - {name: id, type: int, source_type: integer}
 `},

@@ -175,19 +175,48 @@ func (d *document) replace(n ast.Node, text string) error {
 		return err
 	}
 	token := n.GetToken()
-	end := at + len(token.Value)
-	switch quote := d.text[at]; quote {
-	case '"', '\'':
-		if end = strings.IndexByte(d.text[at+1:], quote); end < 0 || strings.Contains(d.text[at+1:at+1+end], `\`) {
-			return fmt.Errorf("%s:%d: cannot replace this text: write %s by hand", d.name, token.Position.Line, text)
-		}
-		end += at + 2
-	default:
-		if end > len(d.text) || d.text[at:end] != token.Value {
-			return fmt.Errorf("%s:%d: cannot replace this text: write %s by hand", d.name, token.Position.Line, text)
+	length := len(token.Value)
+	if quote := d.text[at]; quote == '"' || quote == '\'' {
+		length = quotedLength(d.text[at:])
+	} else if !strings.HasPrefix(d.text[at:], token.Value) {
+		length = 0
+	}
+	if length == 0 {
+		return fmt.Errorf("%s:%d: cannot replace this text: write %s by hand", d.name, token.Position.Line, text)
+	}
+	d.edits = append(d.edits, edit{at, at + length, text})
+	return nil
+}
+
+// quotedLength returns the number of bytes of the quoted scalar that a text
+// begins with, quotes and all; 0 if it does not end. A quote inside is doubled in
+// single quotes and follows a backslash in double ones.
+func quotedLength(text string) int {
+	quote := text[0]
+	for i := 1; i < len(text); i++ {
+		switch {
+		case quote == '"' && text[i] == '\\':
+			i++
+		case text[i] != quote:
+		case quote == '\'' && strings.HasPrefix(text[i+1:], "'"):
+			i++
+		default:
+			return i + 1
 		}
 	}
-	d.edits = append(d.edits, edit{at, end, text})
+	return 0
+}
+
+// own returns the text of a member that is written in the mapping itself; nil if
+// it is not there, or an alias or anchor makes it the text of other places too.
+func own(n ast.Node, key string) ast.Node {
+	p := member(n, key)
+	if p == nil {
+		return nil
+	}
+	if s, ok := p.Value.(*ast.StringNode); ok {
+		return s
+	}
 	return nil
 }
 

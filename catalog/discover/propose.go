@@ -24,7 +24,8 @@ type proposal struct {
 // A proposedColumn is a column as it is proposed, with the reason.
 type proposedColumn struct {
 	catalog.Column
-	why string
+	source *catalog.SourceColumn
+	why    string
 }
 
 func (p *proposal) summary() string {
@@ -47,16 +48,20 @@ func (u *updater) propose(t *catalog.SourceTable, begun *catalog.Table) *proposa
 	if !utf8.ValidString(t.FullName()) {
 		u.problem(t.FullName(), "", "its name is not UTF-8, and no record can have it: exclude the table with --tables")
 	}
-	names := make(map[string]string) // lake name -> source name
+	names := make(map[string]string)                  // lake name -> what has it
+	described := make(map[*catalog.SourceColumn]bool) // by the person
 	if begun != nil {
 		for _, c := range begun.Columns {
 			if c != nil {
-				names[c.Name] = c.Source
+				names[c.Name] = "column " + c.Name + " of the file"
 			}
+		}
+		for _, s := range pair(begun, t) {
+			described[s] = true
 		}
 	}
 	for _, c := range t.Columns {
-		if begun != nil && findColumn(begun, c) >= 0 {
+		if described[c] {
 			continue
 		}
 		column := u.proposeColumn(t, c)
@@ -98,7 +103,7 @@ func (u *updater) proposeColumn(t *catalog.SourceTable, c *catalog.SourceColumn)
 			unmapped.Type, c.Type.Name)
 		return nil
 	}
-	out := &proposedColumn{}
+	out := &proposedColumn{source: c}
 	name, changed := lakeName(c.Name)
 	out.Name = name
 	if changed {
@@ -165,14 +170,16 @@ func (u *updater) proposeKey(p *proposal, t *catalog.SourceTable) {
 	}
 	keyed := make([]string, 0, len(t.Key))
 	for _, k := range t.Key {
-		i := slices.IndexFunc(p.columns, func(c proposedColumn) bool { return c.Source == k || c.Source == "" && strings.EqualFold(c.Name, k) })
+		i := slices.IndexFunc(p.columns, func(c proposedColumn) bool { return c.source.Name == k })
 		switch source := t.Column(k); {
 		case source.Nullable:
 			p.modeWhy = fmt.Sprintf("without a key, because %s may be null: a delivered change must carry all of its key", k)
 		case i >= 0 && (p.columns[i].Type.Kind == catalog.Float || p.columns[i].Type.Kind == catalog.Double):
 			p.modeWhy = fmt.Sprintf("without a key, because %s is a %s: Iceberg refuses equality on floating point", k, p.columns[i].Type)
-		case i >= 0 && p.columns[i].Exclude:
+		case i >= 0 && p.columns[i].Exclude && source.Generated.Computed():
 			p.modeWhy = fmt.Sprintf("without a key, because %s is computed and not in the log", k)
+		case i >= 0 && (p.columns[i].Exclude || p.columns[i].Mask != ""):
+			p.modeWhy = fmt.Sprintf("without a key, because %s is excluded or masked", k)
 		case i >= 0 && len(p.columns[i].Loses) > 0:
 			p.modeWhy = fmt.Sprintf("without a key, because %s loses values", k)
 		case i >= 0:

@@ -24,7 +24,7 @@ func (u *updater) update(text []byte) error {
 	if p.Source.Engine != "" && !sameFamily(p.Source.Engine, u.schema.Engine) {
 		return fmt.Errorf("%s: the file is of a %s source, but this is %s", u.name, p.Source.Engine, u.schema.Engine)
 	}
-	u.onUnknown, u.nulls = p.OnUnknownTable, p.Source.Nulls
+	u.onUnknown, u.nulls, u.readBy = p.OnUnknownTable, p.Source.Nulls, p.Readers
 	place := newTargets(p, "")
 	var fresh []*proposal
 	for _, t := range u.tables {
@@ -164,19 +164,20 @@ func (u *updater) updateTable(d *document, node ast.Node, have *catalog.Table, t
 	if fresh == nil {
 		return nil
 	}
+	sources := pair(have, t)
 	if have.Mode == "" {
-		if err := u.complete(d, node, have, t); err != nil {
+		if err := u.complete(d, node, fresh, have, sources); err != nil {
 			return err
 		}
 	} else {
-		u.compareKey(have, t)
+		u.compareKey(fresh, have, sources)
 	}
 	columns := sequence(member(node, "columns"))
 	for i, c := range have.Columns {
 		if c == nil {
 			continue
 		}
-		source := sourceOf(c, t)
+		source := sources[i]
 		if source == nil {
 			if !c.Exclude {
 				u.noteGone(fresh, c, have, t)
@@ -216,9 +217,8 @@ func unwrapAnchor(n ast.Node) ast.Node {
 
 // later gives a column that was added to a table what its rows so far have in it.
 func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
-	name := c.Source
-	source := sourceOf(&catalog.Column{Name: c.Name, Source: name}, t)
-	if source == nil || source.Default == nil || !c.NotNull || c.Exclude {
+	source := c.source
+	if source.Default == nil || !c.NotNull || c.Exclude {
 		return
 	}
 	form := canon.Postgres
@@ -239,20 +239,38 @@ func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
 	})
 }
 
-// sourceOf finds the source column that a column of the file means.
-func sourceOf(c *catalog.Column, t *catalog.SourceTable) *catalog.SourceColumn {
+// pair finds the source column that each column of the file means, nil where
+// there is none, by the rule that finds the column of a record's field. A column
+// with source: means that spelling. One without means, of the columns that no
+// source: names, the one of its own name, else the only one that lower-cases to
+// it. Where several do, nothing says which one is meant.
+func pair(have *catalog.Table, t *catalog.SourceTable) []*catalog.SourceColumn {
+	exact, folded := make(map[string]*catalog.SourceColumn), make(map[string][]*catalog.SourceColumn)
 	for _, s := range t.Columns {
-		if c.Source != "" && c.Source == s.Name || c.Source == "" && strings.EqualFold(c.Name, s.Name) {
-			return s
+		exact[s.Name] = s
+	}
+	named := make(map[string]bool)
+	for _, c := range have.Columns {
+		if c != nil {
+			named[c.Source] = true
 		}
 	}
-	return nil
-}
-
-// findColumn returns the index of the column of the file that means a source
-// column; -1 if there is none.
-func findColumn(have *catalog.Table, s *catalog.SourceColumn) int {
-	return slices.IndexFunc(have.Columns, func(c *catalog.Column) bool {
-		return c != nil && (c.Source != "" && c.Source == s.Name || c.Source == "" && strings.EqualFold(c.Name, s.Name))
-	})
+	for _, s := range t.Columns {
+		if lower := strings.ToLower(s.Name); !named[s.Name] {
+			folded[lower] = append(folded[lower], s)
+		}
+	}
+	sources := make([]*catalog.SourceColumn, len(have.Columns))
+	for i, c := range have.Columns {
+		switch {
+		case c == nil:
+		case c.Source != "":
+			sources[i] = exact[c.Source]
+		case exact[c.Name] != nil && !named[c.Name]:
+			sources[i] = exact[c.Name]
+		case len(folded[c.Name]) == 1:
+			sources[i] = folded[c.Name][0]
+		}
+	}
+	return sources
 }

@@ -59,7 +59,7 @@ func (w *writer) partition(indent string, p *proposal) {
 	case p.mode == catalog.Changelog:
 		w.printf("%spartition: [day(%s)] # a merge reads the files of the last days alone\n", indent, catalog.ColumnCommittedAt)
 	case len(p.key) > 0:
-		w.printf("%s# partition: [\"bucket(16, %s)\"] suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows\n",
+		w.printf("%s# partition: [\"bucket(16, %s)\"] # suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows\n",
 			indent, p.key[0])
 	}
 }

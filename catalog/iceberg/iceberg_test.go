@@ -191,10 +191,6 @@ func TestRefuses(t *testing.T) {
 			orders("changelog", "id", "id long", "note string", "total decimal(10,2)"),
 			[]string{"refuse : the table is a mirror and the pipeline file says changelog: its rows would mean something else. Give the table another target"},
 		},
-		"swap": {
-			orders("mirror", "id", "id long", "note string", "remark string note", "total decimal(10,2)"),
-			[]string{"refuse remark: renamed_from note is a column of the pipeline file too: rename in two steps"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sqlite(t)()

@@ -166,10 +166,6 @@ func (p *planner) column(want iceberg.NestedField) {
 	from := p.renamedFrom(want.Name)
 	if !ok && from != "" {
 		if old, found := p.have.FindFieldByName(from); found {
-			if _, wanted := p.want.FindFieldByName(from); wanted {
-				p.refuse(want.Name, "renamed_from %s is a column of the pipeline file too: rename in two steps", from)
-				return
-			}
 			have, ok = old, true
 			p.act(Action{Kind: Rename, Column: want.Name, From: from, To: want.Name})
 		}
