@@ -39,10 +39,11 @@ func (c *comparison) run(ctx context.Context) (r TableReport, err error) {
 		r.Seconds = c.now().Sub(began).Seconds()
 	}
 	r.sortFindings()
-	if stopped := ctx.Err() != nil; stopped || r.Verdict == Inconclusive {
-		return r, nil // not decided: the checkpoint has what was found so far
+	// Of what is not decided the checkpoint has what was found so far.
+	if r.Verdict != Inconclusive && ctx.Err() == nil {
+		err = c.saved.decided(context.WithoutCancel(ctx), &r)
 	}
-	return r, c.saved.decided(context.WithoutCancel(ctx), &r)
+	return r, err
 }
 
 // untimely says of an error that it is no more than the end of the time.
