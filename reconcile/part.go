@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"icehose/catalog"
@@ -24,6 +26,36 @@ type Part struct {
 	Since *Since
 	// Version is the lake name of a column whose value Row.Version shall have.
 	Version string
+}
+
+// Span returns the buckets that are meant, as first and one past the last; ok
+// only if they follow each other.
+func (p *Part) Span() (first, last int, ok bool) {
+	if p.Only == nil {
+		return 0, p.Buckets, true
+	}
+	if n := len(p.Only); n > 0 {
+		return p.Only[0], p.Only[n-1] + 1, p.Only[n-1]-p.Only[0] == n-1
+	}
+	return 0, 0, true
+}
+
+// Exclusive yields what rows gives, and holds mu from the first row to the last.
+// An error is yielded as failed makes it.
+func Exclusive[T any](mu sync.Locker, failed func(error) error, rows func() iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for row, err := range rows() {
+			if err != nil {
+				yield(row, failed(err))
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
 }
 
 // MaxBuckets bounds Part.Buckets. The bucket of a row is the last bits of the

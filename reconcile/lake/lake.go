@@ -313,49 +313,17 @@ func (v *view) texts(ctx context.Context, columns []catalog.Column) iter.Seq2[[]
 		names[i] = columns[i].Name
 	}
 	return func(yield func([][]byte, error) bool) {
-		row := make([][]byte, len(columns))
-		buffers := make([][]byte, len(columns))
+		rows := canonarrow.NewRowReader(columns)
 		for batch, err := range v.batches(ctx, names) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			arrays, err := inOrder(batch, names)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for n := range int(batch.NumRows()) {
-				for i, a := range arrays {
-					if a.IsNull(n) {
-						row[i] = nil
-						continue
-					}
-					if buffers[i], err = canonarrow.Append(buffers[i][:0], a, n, columns[i].Type); err != nil {
-						yield(nil, fmt.Errorf("column %s: %w", names[i], err))
-						return
-					}
-					if row[i] = buffers[i]; row[i] == nil {
-						row[i] = []byte{} // the empty text, which is not NULL
-					}
-				}
-				if !yield(row, nil) {
+			for row, err := range rows.Rows(batch) {
+				if !yield(row, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
-}
-
-// inOrder returns the arrays of a batch in the order of names.
-func inOrder(batch arrow.RecordBatch, names []string) ([]arrow.Array, error) {
-	arrays := make([]arrow.Array, len(names))
-	for i, name := range names {
-		at := batch.Schema().FieldIndices(name)
-		if len(at) != 1 {
-			return nil, fmt.Errorf("the lake has %d columns called %s", len(at), name)
-		}
-		arrays[i] = batch.Column(at[0])
-	}
-	return arrays, nil
 }

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"icehose/reconcile"
@@ -12,17 +11,7 @@ var _ reconcile.ValueView = (*view)(nil)
 
 // Values implements reconcile.ValueView.
 func (v *view) Values(ctx context.Context, part reconcile.Part) iter.Seq2[[][]byte, error] {
-	return func(yield func([][]byte, error) bool) {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		for values, err := range reconcile.SelectValues(v.table, v.scan(ctx, v.conn, part, ""), part) {
-			if err != nil {
-				yield(nil, fmt.Errorf("read %s: %w", v.table.Source, clean(err)))
-				return
-			}
-			if !yield(values, nil) {
-				return
-			}
-		}
-	}
+	return reconcile.Exclusive(&v.mu, v.failed, func() iter.Seq2[[][]byte, error] {
+		return reconcile.SelectValues(v.table, v.scan(ctx, v.conn, part, ""), part)
+	})
 }

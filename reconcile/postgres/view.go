@@ -47,7 +47,7 @@ func (v *view) Close() error {
 
 // Digests implements reconcile.View.
 func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
-	first, last, ok := span(part)
+	first, last, ok := part.Span()
 	inServer := ok && part.Keys == nil && part.Since == nil && !v.reader.options.Stream && v.reader.options.RowsPerSecond == 0 && v.rows.Exact(nil)
 	var mu sync.Mutex
 	digests := make([]canon.Digest, part.Buckets)
@@ -73,32 +73,13 @@ func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest
 	return digests, nil
 }
 
-// span returns the buckets of a part if they follow each other.
-func span(part reconcile.Part) (first, last int, ok bool) {
-	if part.Only == nil {
-		return 0, part.Buckets, true
-	}
-	if n := len(part.Only); n > 0 {
-		return part.Only[0], part.Only[n-1] + 1, part.Only[n-1]-part.Only[0] == n-1
-	}
-	return 0, 0, true
-}
+func (v *view) failed(err error) error { return fmt.Errorf("read %s: %w", v.table.Source, clean(err)) }
 
 // Rows implements reconcile.View.
 func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
-	return func(yield func(reconcile.Row, error) bool) {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		for row, err := range reconcile.SelectRows(v.table, v.scan(ctx, v.conn, part, ""), part) {
-			if err != nil {
-				yield(row, fmt.Errorf("read %s: %w", v.table.Source, clean(err)))
-				return
-			}
-			if !yield(row, nil) {
-				return
-			}
-		}
-	}
+	return reconcile.Exclusive(&v.mu, v.failed, func() iter.Seq2[reconcile.Row, error] {
+		return reconcile.SelectRows(v.table, v.scan(ctx, v.conn, part, ""), part)
+	})
 }
 
 // blocksPerWorker is below what another connection is not worth its while.

@@ -15,7 +15,6 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
-	"icehose/internal/canon/canonarrow"
 	"icehose/sink"
 )
 
@@ -253,11 +252,9 @@ func (s *shape) batches(rows sink.Rows) iter.Seq2[arrow.RecordBatch, error] {
 		s.reserve(b, min(rows.Len(), batchRows), texts)
 		n, done := 0, 0
 		for row := range rows.All() {
-			for i, source := range s.sources {
-				if err := canonarrow.AppendToBuilder(b.Field(i), s.columns[i].Type, row[source]); err != nil {
-					yield(nil, fmt.Errorf("column %s: %w", s.columns[i].Name, err))
-					return
-				}
+			if err := s.append(b, row); err != nil {
+				yield(nil, err)
+				return
 			}
 			if n++; n == batchRows {
 				done += n

@@ -205,17 +205,17 @@ func (k *keySchema) unseen(seen map[canon.Hash]struct{}, batches iter.Seq2[arrow
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, k.schema)
 		defer b.Release()
-		r := rowReader{columns: k.columns, row: make([][]byte, len(k.columns)), ends: make([]int, len(k.columns))}
+		r := canonarrow.NewRowReader(k.columns)
 		var encoded []byte
 		n := 0
 		add := func(batch arrow.RecordBatch) error {
 			defer batch.Release()
-			for i := range int(batch.NumRows()) {
-				if err := r.read(batch, i); err != nil {
+			for row, err := range r.RowsInOrder(batch) {
+				if err != nil {
 					return err
 				}
 				encoded = encoded[:0]
-				for _, v := range r.row {
+				for _, v := range row {
 					if v == nil {
 						encoded = canon.AppendNull(encoded)
 					} else {
@@ -227,7 +227,7 @@ func (k *keySchema) unseen(seen map[canon.Hash]struct{}, batches iter.Seq2[arrow
 					continue
 				}
 				seen[h] = struct{}{}
-				for c, v := range r.row {
+				for c, v := range row {
 					if err := canonarrow.AppendToBuilder(b.Field(c), k.columns[c].Type, v); err != nil {
 						return fmt.Errorf("column %s: %w", k.columns[c].Name, err)
 					}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
@@ -87,58 +86,23 @@ func (t *lakeTable) Files() (data, deletes int64) { return t.dataFiles, t.delete
 // Scan implements sink.Table.
 func (t *lakeTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
 	return func(yield func([][]byte, error) bool) {
-		r := rowReader{columns: make([]catalog.Column, len(columns)), row: make([][]byte, len(columns)), ends: make([]int, len(columns))}
-		names := make([]string, len(columns))
+		read, names := make([]catalog.Column, len(columns)), make([]string, len(columns))
 		for n, c := range columns {
-			r.columns[n], names[n] = t.columns[c], t.columns[c].Name
+			read[n], names[n] = t.columns[c], t.columns[c].Name
 		}
+		r := canonarrow.NewRowReader(read)
 		for batch, err := range t.store.Scan(ctx, t.definition, 0, names) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for i := range int(batch.NumRows()) {
-				if err := r.read(batch, i); err != nil {
-					yield(nil, err)
-					return
-				}
-				if !yield(r.row, nil) {
+			for row, err := range r.RowsInOrder(batch) {
+				if !yield(row, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
-}
-
-// A rowReader turns the rows of Arrow batches into texts.
-type rowReader struct {
-	columns []catalog.Column // as the batches have them
-	row     [][]byte
-	ends    []int
-	text    []byte
-}
-
-// read sets row to row i of a batch.
-func (r *rowReader) read(batch arrow.RecordBatch, i int) error {
-	r.text = append(r.text[:0], '-') // never nil, so that an empty text is not null
-	for n, c := range r.columns {
-		if col := batch.Column(n); !col.IsNull(i) {
-			var err error
-			if r.text, err = canonarrow.Append(r.text, col, i, c.Type); err != nil {
-				return fmt.Errorf("column %s: %w", c.Name, err)
-			}
-		}
-		r.ends[n] = len(r.text)
-	}
-	start := 1
-	for n, end := range r.ends {
-		r.row[n] = nil
-		if !batch.Column(n).IsNull(i) {
-			r.row[n] = r.text[start:end:end]
-		}
-		start = end
-	}
-	return nil
 }
 
 // ReadFile implements sink.Table.

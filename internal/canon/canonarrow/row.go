@@ -18,26 +18,36 @@ type RowReader struct {
 	text    []byte
 }
 
-// NewRowReader returns a reader of rows with the columns given, found in each
-// batch by their names.
+// NewRowReader returns a reader of rows with the columns given.
 func NewRowReader(columns []catalog.Column) *RowReader {
 	return &RowReader{columns: columns, row: make([][]byte, len(columns)), ends: make([]int, len(columns))}
 }
 
-// Rows yields the rows of a batch: a canonical text per column, nil for null,
+// Rows yields the rows of a batch, in which it finds the columns by name: a canonical text per column, nil for null,
 // valid until the next row. An error is the last thing that is yielded.
 func (r *RowReader) Rows(batch arrow.RecordBatch) iter.Seq2[[][]byte, error] {
-	return func(yield func([][]byte, error) bool) {
-		arrays := make([]arrow.Array, len(r.columns))
-		for n, c := range r.columns {
-			at := batch.Schema().FieldIndices(c.Name)
-			if len(at) != 1 {
-				yield(nil, fmt.Errorf("read rows: no column %s", c.Name))
-				return
+	arrays := make([]arrow.Array, len(r.columns))
+	for n, c := range r.columns {
+		at := batch.Schema().FieldIndices(c.Name)
+		if len(at) != 1 {
+			return func(yield func([][]byte, error) bool) {
+				yield(nil, fmt.Errorf("the lake has %d columns called %s", len(at), c.Name))
 			}
-			arrays[n] = batch.Column(at[0])
 		}
-		for i := range int(batch.NumRows()) {
+		arrays[n] = batch.Column(at[0])
+	}
+	return r.rows(arrays, int(batch.NumRows()))
+}
+
+// RowsInOrder is Rows of a batch whose columns are those of the reader, in its
+// order. A name may come twice.
+func (r *RowReader) RowsInOrder(batch arrow.RecordBatch) iter.Seq2[[][]byte, error] {
+	return r.rows(batch.Columns(), int(batch.NumRows()))
+}
+
+func (r *RowReader) rows(arrays []arrow.Array, n int) iter.Seq2[[][]byte, error] {
+	return func(yield func([][]byte, error) bool) {
+		for i := range n {
 			if err := r.read(arrays, i); err != nil {
 				yield(nil, err)
 				return
@@ -56,7 +66,7 @@ func (r *RowReader) read(arrays []arrow.Array, i int) error {
 		if !arrays[n].IsNull(i) {
 			var err error
 			if r.text, err = Append(r.text, arrays[n], i, c.Type); err != nil {
-				return fmt.Errorf("read rows: column %s: %w", c.Name, err)
+				return fmt.Errorf("column %s: %w", c.Name, err)
 			}
 		}
 		r.ends[n] = len(r.text)
