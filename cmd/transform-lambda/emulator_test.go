@@ -5,9 +5,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"icehose/catalog"
+	"icehose/internal/rietest"
 	"icehose/transform"
 	"icehose/transform/firehose"
 )
@@ -42,121 +37,16 @@ func build(tb testing.TB, arch, out string) {
 	}
 }
 
-// A safeBuffer collects output while it is still being written.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-// An emulator is AWS's Runtime Interface Emulator around one bootstrap.
-type emulator struct {
-	url            string
-	stdout, stderr safeBuffer
-}
-
-// freePorts returns two addresses nobody listens on.
-func freePorts(tb testing.TB) [2]string {
+// start starts the bootstrap under the emulator that make aws-test has installed.
+func start(tb testing.TB, bootstrap string, environ ...string) *rietest.Function {
 	tb.Helper()
-	var out [2]string
-	for i := range out {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		out[i] = l.Addr().String()
-	}
-	return out
-}
-
-// startEmulator starts the emulator that make aws-test has installed. It is
-// stopped, and what it has started with it, when the test ends.
-func startEmulator(tb testing.TB, bootstrap string, environ ...string) *emulator {
-	tb.Helper()
-	rie := os.Getenv("LAMBDA_RIE")
-	if rie == "" {
-		tb.Fatal("LAMBDA_RIE does not say where the emulator is: run make aws-test")
-	}
-	ports := freePorts(tb)
-	e := &emulator{url: "http://" + ports[0] + "/2015-03-31/functions/function/invocations"}
-	cmd := exec.Command(rie, "--runtime-interface-emulator-address", ports[0], "--runtime-api-address", ports[1], "--log-level", "info", bootstrap, "handler")
-	cmd.Dir = filepath.Dir(bootstrap)
-	cmd.Stdout, cmd.Stderr = &e.stdout, &e.stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, variablePrefix) && !strings.HasPrefix(pair, "AWS_") {
-			cmd.Env = append(cmd.Env, pair)
-		}
-	}
-	cmd.Env = append(cmd.Env, environ...)
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
-			tb.Errorf("stop emulator: %v", err)
-		}
-		_ = cmd.Wait() // killed: that it says so is no news
-	})
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 2000 {
-		if conn, err := net.Dial("tcp", ports[0]); err == nil {
-			_ = conn.Close()
-			return e
-		}
-		<-tick.C
-	}
-	tb.Fatalf("emulator does not listen:\n%s%s", &e.stdout, &e.stderr)
-	return nil
-}
-
-// invoke sends one event.
-func (e *emulator) invoke(tb testing.TB, event []byte) []byte {
-	tb.Helper()
-	request, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, e.url, bytes.NewReader(event))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return body
+	return rietest.StartFunction(tb, os.Getenv("LAMBDA_RIE"), bootstrap, environ...)
 }
 
 // output waits until the emulator has passed on n lines that hold text.
-func (e *emulator) output(tb testing.TB, text string, n int) string {
+func output(tb testing.TB, f *rietest.Function, text string, n int) string {
 	tb.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 2000 {
-		if all := e.stdout.String() + e.stderr.String(); strings.Count(all, text) >= n {
-			return all
-		}
-		<-tick.C
-	}
-	tb.Fatalf("want %d times %q in the output:\n%s%s", n, text, &e.stdout, &e.stderr)
-	return ""
+	return f.Await(tb, func(all string) bool { return strings.Count(all, text) >= n })
 }
 
 // TestEmulated compares the deployed program's answers with those of the
@@ -182,7 +72,7 @@ func TestEmulated(t *testing.T) {
 	handler := firehose.New(transformer, firehose.Options{})
 	bootstrap := filepath.Join(dir, "bootstrap")
 	build(t, runtime.GOARCH, bootstrap)
-	e := startEmulator(t, bootstrap, "ICEHOSE_MODE=changelog", "ICEHOSE_DATABASE=history", "ICEHOSE_SUFFIX=_log")
+	e := start(t, bootstrap, "ICEHOSE_MODE=changelog", "ICEHOSE_DATABASE=history", "ICEHOSE_SUFFIX=_log")
 	events, err := filepath.Glob(filepath.Join(golden, "*.event.json"))
 	if err != nil || len(events) == 0 {
 		t.Fatalf("no events: %v", err)
@@ -196,16 +86,16 @@ func TestEmulated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := e.invoke(t, event); !bytes.Equal(got, want) {
+		if got := e.Invoke(t, event); !bytes.Equal(got, want) {
 			t.Errorf("%s: answer differs from the handler's:\n%s\nwant\n%s", path, got, want)
 		}
 	}
-	broken := e.invoke(t, []byte(`{"records":[{"recordId":"`+secret))
+	broken := e.Invoke(t, []byte(`{"records":[{"recordId":"`+secret))
 	want := `{"errorMessage":"handle event: parse event: unterminated string at byte 44","errorType":"wrapError"}`
 	if string(broken) != want {
 		t.Errorf("a broken event gave %s, want %s", broken, want)
 	}
-	if got := e.invoke(t, []byte(`{"records":[]}`)); string(got) != `{"records":[]}` {
+	if got := e.Invoke(t, []byte(`{"records":[]}`)); string(got) != `{"records":[]}` {
 		t.Errorf("after a broken event: %s", got)
 	}
 }
@@ -217,7 +107,7 @@ func TestEmulatedPipelineOnS3(t *testing.T) {
 	b.put(t, pipeline("one"))
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
 	build(t, runtime.GOARCH, bootstrap)
-	e := startEmulator(t, bootstrap, append(b.environ(), "ICEHOSE_PIPELINE_REFRESH=0s")...)
+	e := start(t, bootstrap, append(b.environ(), "ICEHOSE_PIPELINE_REFRESH=0s")...)
 	for i, step := range []struct{ text, want, log string }{
 		{"", "one", `"message":"record failed"`},
 		{pipeline("two"), "two", `"message":"pipeline file changed"`},
@@ -227,16 +117,16 @@ func TestEmulatedPipelineOnS3(t *testing.T) {
 		if step.text != "" {
 			b.put(t, step.text)
 		}
-		answers, err := firehose.ParseResponse(e.invoke(t, notes()))
+		answers, err := firehose.ParseResponse(e.Invoke(t, notes()))
 		if err != nil || len(answers) != 2 {
 			t.Fatalf("step %d: %d answers: %v", i, len(answers), err)
 		}
 		if answers[0].Database != step.want || answers[1].Result != transform.ProcessingFailed {
 			t.Errorf("step %d: delivered to %q, want %q; second answer %s", i, answers[0].Database, step.want, answers[1].Result)
 		}
-		checkSecret(t, e.output(t, step.log, 1))
+		checkSecret(t, output(t, e, step.log, 1))
 	}
-	all := e.output(t, `"outcome":"Ok"`, 4)
+	all := output(t, e, `"outcome":"Ok"`, 4)
 	checkSecret(t, all)
 	for line := range strings.Lines(all) {
 		if strings.Contains(line, "pipeline file") && !strings.HasPrefix(line, `{"timestamp":`) {
@@ -288,11 +178,11 @@ func BenchmarkInit(b *testing.B) {
 	for b.Loop() {
 		var times []float64
 		for range 5 {
-			e := startEmulator(b, bootstrap)
-			if got := e.invoke(b, []byte(`{"records":[]}`)); string(got) != `{"records":[]}` {
+			e := start(b, bootstrap)
+			if got := e.Invoke(b, []byte(`{"records":[]}`)); string(got) != `{"records":[]}` {
 				b.Fatalf("answer %s", got)
 			}
-			found := report.FindStringSubmatch(e.output(b, "INIT REPORT", 1))
+			found := report.FindStringSubmatch(output(b, e, "INIT REPORT", 1))
 			if found == nil {
 				b.Fatal(fmt.Errorf("no init time in the output"))
 			}

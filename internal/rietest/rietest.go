@@ -46,25 +46,31 @@ func FreePort(tb testing.TB) string {
 	return port
 }
 
+// A buffer collects output while it is still being written.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // A Process is a server that a test has started.
 type Process struct {
-	mu     sync.Mutex
-	output bytes.Buffer
+	stdout, stderr buffer // apart, so that no line is cut by another
 }
 
-// Write implements io.Writer for the process's output.
-func (p *Process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.output.Write(b)
-}
-
-// Output is what the process has printed so far.
-func (p *Process) Output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.output.String()
-}
+// Output is what the process has printed so far, on its two streams.
+func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
 
 // Await returns what the process has printed once ready holds of it. What a
 // function prints passes through a pipe of the emulator, so it may come after
@@ -88,9 +94,15 @@ func (p *Process) Await(tb testing.TB, ready func(output string) bool) string {
 // test ends.
 func Start(tb testing.TB, port string, environ []string, name string, args ...string) *Process {
 	tb.Helper()
+	return start(tb, port, "", environ, name, args...)
+}
+
+// start is Start in a folder; empty for this process's own.
+func start(tb testing.TB, port, dir string, environ []string, name string, args ...string) *Process {
+	tb.Helper()
 	p := new(Process)
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environ, p, p
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environ, &p.stdout, &p.stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
@@ -120,8 +132,9 @@ type Function struct {
 	url string
 }
 
-// StartFunction starts a bootstrap under the emulator, a program. Of this process's own
-// environment it gets what is not for AWS or for the function.
+// StartFunction starts a bootstrap, in its folder, under the emulator, a
+// program; both are absolute paths. Of this process's own environment it gets
+// what is not for AWS or for the function.
 func StartFunction(tb testing.TB, emulator, bootstrap string, environ ...string) *Function {
 	tb.Helper()
 	if emulator == "" {
@@ -134,7 +147,7 @@ func StartFunction(tb testing.TB, emulator, bootstrap string, environ ...string)
 			env = append(env, pair)
 		}
 	}
-	p := Start(tb, port, append(env, environ...), emulator, "--runtime-interface-emulator-address", "127.0.0.1:"+port,
+	p := start(tb, port, filepath.Dir(bootstrap), append(env, environ...), emulator, "--runtime-interface-emulator-address", "127.0.0.1:"+port,
 		"--runtime-api-address", "127.0.0.1:"+runtime, "--log-level", "info", bootstrap, "handler")
 	return &Function{Process: p, url: "http://127.0.0.1:" + port + "/2015-03-31/functions/function/invocations"}
 }
