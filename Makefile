@@ -103,7 +103,12 @@ interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers
 	$(INTEROP)/bin/python catalog/artifact/interop/parse.py testdata/golden/catalog/*
 	$(INTEROP)/bin/cfn-lint -t testdata/golden/catalog/*/cloudformation/tables.yaml
 
+# Python programs that check ours, each set in an environment of its own.
 $(INTEROP): catalog/artifact/interop/requirements.txt
+$(ENGINES): interop/requirements.txt
+$(EMULATE): cloudformation/emulate/requirements.txt
+$(POLICY): cloudformation/emulate/requirements-policy.txt
+$(INTEROP) $(ENGINES) $(EMULATE) $(POLICY):
 	@mkdir -p $(TOOLS)
 	@rm -rf $@
 	python3 -m venv $@
@@ -127,13 +132,6 @@ interop-types: $(ENGINES) ## every type of PostgreSQL and MariaDB, from the sour
 .PHONY: bench-merge
 bench-merge: $(ENGINES) $(SPARK_JARS) ## what a merge on Spark costs, for MERGE_ROWS rows
 	go test -tags interop -count 1 -timeout 60m -run MergeCost -v ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -rows $(MERGE_ROWS)
-
-$(ENGINES): interop/requirements.txt
-	@mkdir -p $(TOOLS)
-	@rm -rf $@
-	python3 -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check -r $<
-	@touch $@
 
 $(SPARK_JARS):
 	@mkdir -p $(@D)
