@@ -22,6 +22,12 @@ ENGINES := $(TOOLS)/engines
 SPARK_JARS := $(TOOLS)/jars/iceberg-spark-runtime-4.0_2.13-1.10.0.jar $(TOOLS)/jars/sqlite-jdbc-3.54.1.0.jar
 # Maven's name of a jar.
 artifact = $(if $(findstring iceberg,$(1)),org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0,org.xerial:sqlite-jdbc:3.54.1.0)
+# 540 MB of Trino: the server without plugins, and the one for Iceberg.
+TRINO_VERSION := 476
+TRINO := $(TOOLS)/trino-server-core-$(TRINO_VERSION)
+# The Java that runs it, 24 or newer.
+TRINO_JAVA ?= $(lastword $(sort $(wildcard /usr/lib/jvm/*-2[4-9]-*/bin/java)))
+TRINO_SEEDS ?= 10
 COMMA := ,
 SPACE := $(subst ,, )
 INTEROP_SEEDS ?= 60
@@ -71,9 +77,9 @@ test-mariadb: ## tests that start a private MariaDB from the installed server bi
 	go test -tags mariadb -timeout 20m -run MariaDB ./cmd/icehose/...
 
 .PHONY: aws-test
-aws-test: $(LAMBDA_RIE) $(EMULATE) ## the Lambda under AWS's emulator of its runtime, and the stacks in an emulator of AWS
+aws-test: $(LAMBDA_RIE) $(EMULATE) ## the Lambdas under AWS's emulator of their runtime, and the stacks in an emulator of AWS; needs PostgreSQL
 	LAMBDA_RIE=$(LAMBDA_RIE) go test -tags aws -count 1 -run 'Emulated|Zips' -bench Init -benchtime 1x ./cmd/transform-lambda/
-	LAMBDA_RIE=$(LAMBDA_RIE) EMULATE_PYTHON=$(EMULATE)/bin/python go test -tags aws -count 1 -run Emulated ./cmd/icehose/
+	LAMBDA_RIE=$(LAMBDA_RIE) EMULATE_PYTHON=$(EMULATE)/bin/python go test -tags aws -count 1 -timeout 25m -run Emulated ./cmd/icehose/
 
 .PHONY: lint-stacks
 lint-stacks: $(EMULATE) $(POLICY) ## cfn-lint and checkov over the templates, and over those of the recorded TPC-C pipeline
@@ -83,14 +89,18 @@ lint-stacks: $(EMULATE) $(POLICY) ## cfn-lint and checkov over the templates, an
 	bash -n cloudformation/deploy.sh
 
 .PHONY: package
-package: dist/transform-lambda-arm64.zip $(if $(wildcard cmd/reconcile-lambda/main.go),dist/reconcile-lambda-arm64.zip) ## the Lambda zips that the stacks deploy
+package: dist/transform-lambda-arm64.zip dist/reconcile-lambda-arm64.zip ## the Lambda zips that the stacks deploy
+
+.PHONY: environment
+environment:
+	@test -n "$(ENV)" || { echo "which environment? ENV=dev is cloudformation/env/dev.yaml" >&2; exit 2; }
 
 .PHONY: deploy
-deploy: package bin/icehose ## deploy PIPELINE to ENV: make deploy ENV=dev PIPELINE=pipeline.yaml (cloudformation/README.md)
+deploy: environment package bin/icehose ## deploy PIPELINE to ENV: make deploy ENV=dev PIPELINE=pipeline.yaml (cloudformation/README.md)
 	@PIPELINE="$(or $(PIPELINE),pipeline.yaml)" cloudformation/deploy.sh deploy "$(ENV)"
 
 .PHONY: start stop
-start stop: bin/icehose ## start or resume the DMS task of ENV; stop it
+start stop: environment bin/icehose ## start or resume the DMS task of ENV; stop it
 	@cloudformation/deploy.sh $@ "$(ENV)"
 
 $(LAMBDA_RIE):
@@ -117,7 +127,20 @@ $(INTEROP) $(ENGINES) $(EMULATE) $(POLICY):
 
 .PHONY: interop
 interop: $(ENGINES) $(SPARK_JARS) ## tables and SQL on Spark, DuckDB and PyIceberg; needs Java 17 and Maven
-	go test -tags interop -count 1 -timeout 30m ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -seeds $(INTEROP_SEEDS)
+	go test -tags interop -count 1 -timeout 30m -skip Trino ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -seeds $(INTEROP_SEEDS)
+
+.PHONY: interop-trino
+interop-trino: $(ENGINES) $(TRINO) ## Athena's statements on a real Trino; needs Java 24 and Maven, downloads 540 MB
+	go test -tags interop -count 1 -timeout 30m -run Trino -v ./interop/ -args -python $(ENGINES)/bin/python -trino $(TRINO) -java "$(TRINO_JAVA)" -seeds $(TRINO_SEEDS)
+
+$(TRINO): $(SPARK_JARS)
+	@test -n "$(TRINO_JAVA)" || { echo "Trino $(TRINO_VERSION) needs Java 24 or newer: set TRINO_JAVA"; exit 1; }
+	@rm -rf $@
+	cd $(TOOLS) && mvn --quiet --batch-mode dependency:unpack -Dartifact=io.trino:trino-server-core:$(TRINO_VERSION):tar.gz -DoutputDirectory=$(TOOLS)
+	cd $(TOOLS) && mvn --quiet --batch-mode dependency:unpack -Dartifact=io.trino:trino-iceberg:$(TRINO_VERSION):zip -DoutputDirectory=$@/plugin
+	mv $@/plugin/trino-iceberg-$(TRINO_VERSION) $@/plugin/iceberg
+	cp $(filter %/$(notdir $(lastword $(SPARK_JARS))),$^) $@/plugin/iceberg/
+	@touch $@
 
 .PHONY: interop-schemas
 interop-schemas: ## schemas of Debian's packages, live and as dumps, discovered and generated; needs both servers
@@ -189,6 +212,10 @@ chaos-memory: ## the same on tables in memory, ten times as fast
 sink-mutants: ## bugs of other tools put into the sink; the chaos test must catch each
 	go run ./internal/mutants -list internal/sinkmutants -timeout 10m -write docs/sink-mutants.md
 
+.PHONY: bench-catalog
+bench-catalog: ## discover and generate of 500 tables with 2,000 columns; the target is 5 s
+	go test -run '^$$' -bench LargeSchema -benchtime 3x ./catalog/discover/
+
 .PHONY: bench-commits
 bench-commits: ## 1,000 commits in a row with maintenance, fewer without: what a commit and a plan cost at the end
 	go test -run '^$$' -bench Commits -benchtime 1x -timeout 60m ./sink/iceberg/
@@ -219,12 +246,16 @@ oracle: ## rows against an independent decoding of the same records; needs pytho
 	go build -o "$$oracle/oracle" ./bench/oracle; \
 	python3 bench/oracle/oracle.py "$$oracle/oracle" testdata/events/shapes
 
+.PHONY: bench-sink
+bench-sink: $(ENGINES) $(SPARK_JARS) ## the sink beside Spark's MERGE INTO and PyIceberg's upsert, a million changes of a million rows; needs Java 17 and Maven
+	@go run ./bench/sink -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS))
+
 .PHONY: bench
-bench: bench-transform ## benchmarks of decode, transform and the row hash
-	go test -run '^$$' -bench . -benchmem -count 5 ./cdc/... ./transform/... ./internal/canon/... ./reconcile/... ./sink/...
+bench: bench-transform bench-sink ## benchmarks of decode, transform, sink and the row hash
+	go test -run '^$$' -bench . -skip '^BenchmarkCommits$$' -benchmem -count 5 ./cdc/... ./transform/... ./internal/canon/... ./reconcile/... ./sink/...
 
 .PHONY: build
-build: bin/icehose dist/transform-lambda-arm64.zip dist/transform-lambda-amd64.zip $(foreach arch,arm64 amd64,$(if $(wildcard cmd/reconcile-lambda/main.go),dist/reconcile-lambda-$(arch).zip)) ## the command line program and the Lambda zips
+build: bin/icehose $(foreach arch,arm64 amd64,dist/transform-lambda-$(arch).zip dist/reconcile-lambda-$(arch).zip) ## the command line program and the Lambda zips
 
 # The same source and toolchain give the same bytes.
 # The arguments are the command and more flags of go build.

@@ -76,8 +76,8 @@ func (c *checker) pipeline(p *Pipeline) {
 // patterns checks a list of patterns of source tables.
 func (c *checker) patterns(field string, list []string) {
 	for i, e := range list {
-		if strings.Count(e, ".") == 0 {
-			c.fail(fmt.Sprintf("%s[%d]", field, i), e, "want schema.table, with %% for any text")
+		if err := CheckPattern(e); err != nil {
+			c.fail(fmt.Sprintf("%s[%d]", field, i), e, "%v", err)
 		}
 	}
 }
@@ -169,6 +169,11 @@ func (c *checker) table(p *Pipeline, field string, t *Table) {
 	c.loads(field, t)
 	c.columns(field, t)
 	c.key(field, t)
+	for i, col := range t.Columns {
+		if col != nil { // said already
+			c.defaultOf(fmt.Sprintf("%s.columns[%d]", field, i), t, col)
+		}
+	}
 	if c.readers(field+".readers", t.Readers); len(t.Readers) == 0 {
 		t.Readers = p.Readers
 	}
@@ -214,7 +219,7 @@ func (c *checker) columns(field string, t *Table) {
 	if len(t.Columns) == 0 {
 		c.fail(field+".columns", "", "want at least one column")
 	}
-	seen := make(map[string]int)
+	seen, sources := make(map[string]int), make(map[string]int)
 	for i, col := range t.Columns {
 		place := fmt.Sprintf("%s.columns[%d]", field, i)
 		if col == nil {
@@ -234,6 +239,10 @@ func (c *checker) columns(field string, t *Table) {
 			c.fail(place+".name", col.Name, "already the name of columns[%d]", j)
 		}
 		seen[col.Name] = i
+		if j, ok := sources[col.Source]; ok && col.Source != "" {
+			c.fail(place+".source", col.Source, "columns[%d] has this source too: two columns cannot share one", j)
+		}
+		sources[col.Source] = i
 		typ, err := ParseType(col.TypeText)
 		if err != nil {
 			c.fail(place+".type", col.TypeText, "%s", strings.TrimPrefix(err.Error(), "parse type: "))
@@ -243,13 +252,40 @@ func (c *checker) columns(field string, t *Table) {
 			oneOf(c, place+".mask", &col.Mask, "", MaskSHA256, MaskNull)
 		}
 		for j := range col.AllowLossy {
-			oneOf(c, fmt.Sprintf("%s.allow_lossy[%d]", place, j), &col.AllowLossy[j], "", LossRound, LossNull, LossInvalid)
+			allowed := fmt.Sprintf("%s.allow_lossy[%d]", place, j)
+			oneOf(c, allowed, &col.AllowLossy[j], "", LossRound, LossNull, LossInvalid)
+			if types := lossTypes(col.AllowLossy[j]); err == nil && types != nil && !slices.Contains(types, typ.Kind) {
+				c.fail(allowed, string(col.AllowLossy[j]), "a %s never loses a value this way, only %s can: remove it", typ, kindList(types))
+			}
 		}
 		for j := range col.Loses {
 			oneOf(c, fmt.Sprintf("%s.loses[%d]", place, j), &col.Loses[j], "", LossRound, LossNull, LossInvalid)
 		}
 	}
 	c.renames(field, t)
+}
+
+// lossTypes returns the types that have values to lose in a way; nil for a way
+// that does not exist.
+func lossTypes(l Loss) []TypeKind {
+	switch l {
+	case LossRound:
+		return []TypeKind{Float, Decimal, Time, Timestamp, TimestampTZ}
+	case LossNull:
+		return []TypeKind{Int, Long, Float, Double, Decimal, Date, Time, Timestamp, TimestampTZ, Fixed}
+	case LossInvalid:
+		return []TypeKind{String}
+	}
+	return nil
+}
+
+// kindList lists kinds for people.
+func kindList(kinds []TypeKind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // renames checks that every renamed_from means one column of the lake table, and

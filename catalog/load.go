@@ -54,25 +54,66 @@ func Load(path string) (*Pipeline, error) {
 // Parse reads and checks the text of a pipeline file; name stands for it in
 // errors. Unknown keys are refused.
 func Parse(name string, text []byte) (*Pipeline, error) {
-	text = UnixLines(text)
-	tree, err := parser.ParseBytes(text, 0)
+	p, tree, err := decode(name, text, yaml.Strict())
 	if err != nil {
-		return nil, yamlError(name, tree, err)
+		return nil, err
 	}
-	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil || tree.Docs[0].Body.Type() == ast.NullType {
-		return nil, &FileError{File: name, Line: 1, Reason: "want one YAML document that describes the pipeline"}
-	}
-	var p Pipeline
-	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := dec.Decode(&p); err != nil {
-		return nil, yamlError(name, tree, err)
+	if tree == nil {
+		return nil, &FileError{File: name, Line: 1, Reason: "nothing is described here: icehose catalog discover writes a file from a source"}
 	}
 	c := &checker{file: name, tree: tree}
-	c.pipeline(&p)
+	c.pipeline(p)
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
 	}
-	return &p, nil
+	return p, nil
+}
+
+// Draft reads a pipeline file as far as a person has begun it: nothing is
+// checked or filled in. begun is false when it has nothing, or comments alone.
+// What is no YAML of a pipeline file's form is a *FileError.
+func Draft(name string, text []byte) (p *Pipeline, begun bool, err error) {
+	p, tree, err := decode(name, text)
+	return p, tree != nil, err
+}
+
+// decode reads the text; the tree is nil when nothing is in it.
+func decode(name string, text []byte, options ...yaml.DecodeOption) (*Pipeline, *ast.File, error) {
+	text = UnixLines(text)
+	tree, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, nil, yamlError(name, tree, err)
+	}
+	if len(tree.Docs) > 1 {
+		return nil, nil, &FileError{File: name, Line: 1, Reason: fmt.Sprintf("want one YAML document that describes the pipeline, not %d", len(tree.Docs))}
+	}
+	var p Pipeline
+	if len(tree.Docs) == 0 || tree.Docs[0].Body == nil || tree.Docs[0].Body.Type() == ast.NullType || tree.Docs[0].Body.Type() == ast.CommentType {
+		return &p, nil, nil
+	}
+	// The decoder cannot take every value with a tag: it would fall over.
+	tags := new(tagFinder)
+	if ast.Walk(tags, tree.Docs[0].Body); tags.found != nil {
+		return nil, nil, &FileError{
+			File: name, Line: tags.found.Start.Position.Line, Field: strings.TrimPrefix(tags.found.GetPath(), "$."), Value: tags.found.Start.Value,
+			Reason: "a tag means nothing in a pipeline file: remove it",
+		}
+	}
+	if err := yaml.NewDecoder(bytes.NewReader(text), options...).Decode(&p); err != nil {
+		return nil, nil, yamlError(name, tree, err)
+	}
+	return &p, tree, nil
+}
+
+// A tagFinder finds the last tag of a tree.
+type tagFinder struct{ found *ast.TagNode }
+
+// Visit implements ast.Visitor.
+func (f *tagFinder) Visit(n ast.Node) ast.Visitor {
+	if tag, ok := n.(*ast.TagNode); ok {
+		f.found = tag
+	}
+	return f
 }
 
 // UnixLines returns the text with each line end of Windows made one byte. The

@@ -79,9 +79,11 @@ func TestParseRefuses(t *testing.T) {
 	}
 	tests := []struct{ name, text, want string }{
 		{"not yaml", "version: [1", `pipeline.yaml:1:`},
-		{"empty", "", `pipeline.yaml:1: want one YAML document`},
-		{"only a comment", "# nothing\n", `pipeline.yaml:1: want one YAML document`},
-		{"null", "null\n", `pipeline.yaml:1: want one YAML document`},
+		{"empty", "", `pipeline.yaml:1: nothing is described here: icehose catalog discover writes a file from a source`},
+		{"only a comment", "# nothing\n", `pipeline.yaml:1: nothing is described here`},
+		{"null", "null\n", `pipeline.yaml:1: nothing is described here`},
+		{"a tag", edit("mode: mirror", "mode: !!str mirror"), `pipeline.yaml:6: tables[0].mode: a tag means nothing in a pipeline file: remove it, got "!!str"`},
+		{"a tag in place of a list", minimal[:strings.Index(minimal, "    columns:")] + "    columns: !!str 5\n", `pipeline.yaml:8: tables[0].columns: a tag means nothing`},
 		{"two documents", minimal + "---\nexclude: [a.b]\n", `pipeline.yaml:1: want one YAML document`},
 		{"before image is data", edit("position: postgres", "position: postgres, before_image: data"), `pipeline.yaml:3: source.before_image: want the name`},
 		{"unknown key", edit("mode: mirror", "mode: mirror\n    modes: x"), `pipeline.yaml:7: tables[0].modes`},
@@ -116,6 +118,16 @@ func TestParseRefuses(t *testing.T) {
 		{"two renamed from one", minimal + "      - {name: a, type: int, renamed_from: c}\n      - {name: b, type: int, renamed_from: c}\n", `pipeline.yaml:12: tables[0].columns[3].renamed_from: columns[2] is renamed from it too: a column becomes one column`},
 		{"excluded and renamed", edit("name: total", "name: total, exclude: true, renamed_from: sum"), `pipeline.yaml:10: tables[0].columns[1].renamed_from: the column is excluded`},
 		{"loss that does not exist", edit("type: long", "type: long, allow_lossy: [all]"), `allow_lossy[0]: want round, null, replace`},
+		{"bad default", edit("12,2)\"", "12,2)\", not_null: true, default: many"), `pipeline.yaml:10: tables[0].columns[1].default: not a value of decimal(12,2), got "many"`},
+		{"default with digits too many", edit("12,2)\"", "12,2)\", not_null: true, default: 0.001"), `columns[1].default: not a value of decimal(12,2), got "0.001"`},
+		{"default of the key", edit("type: long", "type: long, not_null: true, default: 1"), `pipeline.yaml:9: tables[0].columns[0].default: a key column is never null: remove it, got "1"`},
+		{"default of a mask", edit("12,2)\"", "12,2)\", mask: sha256, not_null: true, default: 1"), `columns[1].default: the column is masked, and its default would not be`},
+		{"default beside nulls", edit("12,2)\"", "12,2)\", default: 1"), `columns[1].default: without not_null: true a null of the source cannot be told from one of an older row, got "1"`},
+		{"default is a list", edit("12,2)\"", "12,2)\", default: [1]"), `pipeline.yaml:10: tables[0].columns[1].default: want one value`},
+		{"one source twice", minimal + "      - {name: a, source: A, type: int}\n      - {name: b, source: A, type: int}\n", `pipeline.yaml:12: tables[0].columns[3].source: columns[2] has this source too: two columns cannot share one, got "A"`},
+		{"rounded integer", edit("type: long", "type: long, allow_lossy: [\"null\", round]"), `pipeline.yaml:9: tables[0].columns[0].allow_lossy[1]: a long never loses a value this way, only float, decimal, time, timestamp, timestamptz can: remove it, got "round"`},
+		{"text that becomes null", edit("type: long", "type: string, allow_lossy: [\"null\"]"), `allow_lossy[0]: a string never loses a value this way`},
+		{"number of no text", edit("type: long", "type: long, allow_lossy: [replace]"), `allow_lossy[0]: a long never loses a value this way, only string can`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

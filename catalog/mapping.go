@@ -52,8 +52,9 @@ func MapType(words Engine, c *SourceColumn) (Mapping, error) {
 
 // The notes that several types share.
 const (
-	noteInfinity    = "infinity and years before 1 fail: the type cannot hold them"
-	noteFloatNaN    = "DMS writes NaN and infinities as null"
+	noteInfinity    = "years before 1 fail: the type cannot hold them; DMS writes infinity as the end of the year 9999"
+	noteFloatNaN    = "DMS writes NaN and infinities as null; " + noteMinusZero
+	noteMinusZero   = "the sign of minus zero is not kept"
 	notePadded      = "trailing blanks mean nothing and are trimmed"
 	noteText        = "the text that the source writes for it"
 	noteNumericText = "beyond 38 digits Iceberg has no decimal: the digits are kept as text"
@@ -92,7 +93,7 @@ var postgresTypes = map[string]Mapping{ //nolint:gochecknoglobals // constant ta
 	"timestamp with time zone":    noted(TimestampTZ, noteInfinity),
 	"interval":                    noted(String, "months, days and seconds have no Iceberg type: "+noteText),
 	"character varying":           plain(String), "text": plain(String), "name": plain(String), `"char"`: plain(String),
-	"character": noted(String, notePadded), "bpchar": plain(String),
+	"character": noted(String, notePadded), "bpchar": noted(String, notePadded),
 	"bytea": plain(Binary), "uuid": plain(UUID),
 	"json": noted(String, "the document's text"), "jsonb": noted(String, "the document's text"), "jsonpath": plain(String), "xml": plain(String),
 	"bit": noted(String, "its digits 0 and 1"), "bit varying": noted(String, "its digits 0 and 1"),

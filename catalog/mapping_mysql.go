@@ -3,13 +3,13 @@ package catalog
 const (
 	noteLOB    = "a LOB: DMS may write it as null first and send the value later"
 	noteBit1   = "one bit is true or false"
-	noteBinary = "bytes; zero bytes at the end of a binary(n) are not in the log"
+	noteBinary = "bytes; the log has no zero bytes at the end of a binary(n): they are put there again"
 )
 
 var mysqlTypes = map[string]Mapping{ //nolint:gochecknoglobals // constant table
 	"tinyint": plain(Int), "smallint": plain(Int), "mediumint": plain(Int), "int": plain(Int), "integer": plain(Int), "bigint": plain(Long),
 	"year":  plain(Int),
-	"float": plain(Float), "double": plain(Double), "real": plain(Double), "double precision": plain(Double),
+	"float": noted(Float, noteMinusZero), "double": noted(Double, noteMinusZero), "real": noted(Double, noteMinusZero), "double precision": noted(Double, noteMinusZero),
 	"date":       plain(Date),
 	"datetime":   noted(Timestamp, "without a zone: DMS writes a Z behind it that means nothing"),
 	"timestamp":  plain(TimestampTZ),

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,14 @@ func FoldName(name string) string {
 		}
 		return r
 	}, name)
+}
+
+// CheckPattern reports what is wrong with a pattern of source tables.
+func CheckPattern(pattern string) error {
+	if !strings.Contains(pattern, ".") {
+		return errors.New("want schema.table, with % for any text")
+	}
+	return nil
 }
 
 // match matches s against a pattern in which each % stands for any text, and
@@ -87,8 +96,8 @@ func expand(target string, texts []string) string {
 func (c *checker) checkRoutes(p *Pipeline) {
 	for i, r := range p.Routes {
 		field := fmt.Sprintf("routes[%d]", i)
-		if strings.Count(r.Match, ".") == 0 {
-			c.fail(field+".match", r.Match, "want schema.table, with %% for any text")
+		if err := CheckPattern(r.Match); err != nil {
+			c.fail(field+".match", r.Match, "%v", err)
 		}
 		sample := strings.ReplaceAll(r.Target, "%", "x")
 		database, table, two := strings.Cut(sample, ".")

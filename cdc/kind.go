@@ -97,6 +97,31 @@ func (k PositionKind) BodyOf(c *Change) (Body, error) {
 	return Body{}, fmt.Errorf("read position: no position kind declared: %w", ErrNoPosition)
 }
 
+// Fits reports whether a valid position may be one of this kind: whether it has
+// the form that BodyOf gives to a change. The position of a load fits every kind,
+// and so do some of other kinds: mysql and oracle look alike, and a column may
+// hold anything.
+func (k PositionKind) Fits(p Position) bool {
+	const zero = "0000000000000000"
+	if p.IsLoad() {
+		return true
+	}
+	arrival, high := len(p) != changeLen, p.Body()[:len(zero)]
+	switch k.Source {
+	case SourceNone:
+		return arrival
+	case SourcePostgres:
+		return !arrival && high != zero
+	case SourceMySQL, SourceOracle:
+		return !arrival && high == zero
+	case SourceSQLServer:
+		return !arrival && high[:12] == zero[:12]
+	case SourceColumn:
+		return !arrival
+	}
+	return false
+}
+
 // parseLSNs reads "HHHHHHHH/HHHHHHHH.N.HHHHHHHH/HHHHHHHH". Which of the two is
 // the commit is not documented, so the body is (second, first): of changes to
 // one row both numbers rise together, since the later transaction could not

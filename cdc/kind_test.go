@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -268,4 +269,36 @@ func TestPaddedLSNs(t *testing.T) {
 			t.Fatalf("%q: %s, want %s", text, body, want.String())
 		}
 	})
+}
+
+// A change of a kind has a position of that kind, and of no other whose form
+// differs.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	arrival, err := cdc.ArrivalPosition(0, time.Unix(1, 0), cdc.Origin{Sequence: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, err := cdc.LoadPosition(0, cdc.Body{}, time.Unix(1, 0), cdc.Origin{Sequence: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []string{"none", "postgres", "mysql", "sqlserver", "oracle", "column:n"}
+	for position, want := range map[cdc.Position][]string{
+		load:    kinds,
+		arrival: {"none"},
+		cdc.ChangePosition(0, cdc.Body{Hi: 5 << 32, Lo: 5 << 32}, 1): {"postgres", "column:n"},
+		cdc.ChangePosition(0, cdc.Body{Lo: 5 << 32}, 1):              {"mysql", "sqlserver", "oracle", "column:n"},
+		cdc.ChangePosition(0, cdc.Body{Hi: 1, Lo: 5}, 1):             {"postgres", "sqlserver", "column:n"},
+	} {
+		for _, text := range kinds {
+			kind, err := cdc.ParsePositionKind(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kind.Fits(position); got != slices.Contains(want, text) {
+				t.Errorf("%s fits kind %s: %t", position, text, got)
+			}
+		}
+	}
 }

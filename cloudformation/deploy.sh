@@ -2,21 +2,24 @@
 # Deploys the stacks of a pipeline file with the AWS CLI, step by step as
 # README.md has them: make deploy ENV=dev.
 #
-#   deploy.sh deploy ENV    generate, check, upload, show the change set, apply it
+#   deploy.sh deploy ENV    generate, check, upload, show what changes, ask, apply it
 #   deploy.sh start ENV     start the DMS task, or resume it
 #   deploy.sh stop ENV      stop it
 #   deploy.sh outputs ENV   print the outputs of the stack
 #
 # Variables: PIPELINE (pipeline.yaml), STACKS (stacks: what icehose stack generate
 # wrote; keep it under version control), GENERATE (more flags for it), HISTORY (a
-# suffix, as its --history), ENVDIR (cloudformation/env), DIST (dist), ICEHOSE
-# (bin/icehose), AWS (aws), YES=1 (do not ask).
+# suffix, as its --history), STAGE (all; roles stops before the delivery streams,
+# for grants of Lake Formation), ENVDIR (cloudformation/env), DIST (dist), ICEHOSE
+# (bin/icehose), AWS (aws), APPLY (more flags for icehose catalog plan and apply),
+# POLL (10: seconds between two looks at the task), YES=1 (do not ask).
 set -euo pipefail
 
 PIPELINE=${PIPELINE:-pipeline.yaml}
 STACKS=${STACKS:-stacks}
 GENERATE=${GENERATE:-}
 HISTORY=${HISTORY:-}
+STAGE=${STAGE:-all}
 ENVDIR=${ENVDIR:-$(dirname "$0")/env}
 DIST=${DIST:-dist}
 ICEHOSE=${ICEHOSE:-bin/icehose}
@@ -29,9 +32,12 @@ digest() { sha256sum "$1" | cut -c 1-16; }
 
 [ $# -eq 2 ] || fail "want deploy, start, stop or outputs, and the name of an environment"
 command=$1 environment=$2
+[ -n "$environment" ] || fail "which environment? ENV=dev is $ENVDIR/dev.yaml"
 [ -f "$ENVDIR/$environment.yaml" ] || fail "no $ENVDIR/$environment.yaml"
+case $STAGE in roles | all) ;; *) fail "STAGE: want roles or all, got $STAGE" ;; esac
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+stopped=
+trap 'rm -rf "$work"; if [ -n "$stopped" ]; then echo "deploy: the DMS task is stopped: make start ENV=$environment resumes it" >&2; fi' EXIT
 
 # parameters prints the parameters for a stage, checked against the template.
 parameters() {
@@ -45,68 +51,143 @@ parameters() {
 # not before.
 transform=none.zip reconcile=none.zip pipeline=none.yaml
 if [ "$command" = deploy ]; then
-	[ -f "$DIST/transform-lambda-arm64.zip" ] || fail "no $DIST/transform-lambda-arm64.zip: run make package"
+	for zip in transform reconcile; do
+		[ -f "$DIST/$zip-lambda-arm64.zip" ] || fail "no $DIST/$zip-lambda-arm64.zip: run make package"
+	done
+	[ -f "$PIPELINE" ] || fail "no $PIPELINE: PIPELINE is the pipeline file"
 	transform=$PREFIX/transform-lambda-arm64-$(digest "$DIST/transform-lambda-arm64.zip").zip
-	if [ -f "$DIST/reconcile-lambda-arm64.zip" ]; then
-		reconcile=$PREFIX/reconcile-lambda-arm64-$(digest "$DIST/reconcile-lambda-arm64.zip").zip
-	fi
+	reconcile=$PREFIX/reconcile-lambda-arm64-$(digest "$DIST/reconcile-lambda-arm64.zip").zip
 	pipeline=$PREFIX/pipeline-$(digest "$PIPELINE").yaml
 	say "templates of $PIPELINE in $STACKS"
 	# shellcheck disable=SC2086 # flags
 	"$ICEHOSE" stack generate --pipeline "$PIPELINE" --out "$STACKS" ${HISTORY:+--history "$HISTORY"} $GENERATE
 fi
+[ -f "$STACKS/main.yaml" ] || fail "no $STACKS/main.yaml: STACKS is the folder that make deploy wrote the templates to"
 name=$(parameters all --get Name)
 bucket=$(parameters all --get ArtifactBucket)
 stack=icehose-$name
-task=$name-task
 
-exists() { "$AWS" cloudformation describe-stacks --stack-name "$stack" >"$work/stack" 2>"$work/error" || { grep -q 'does not exist' "$work/error" || { cat "$work/error" >&2; exit 2; }; return 1; }; }
-output() { "$AWS" cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text; }
-task_status() { "$AWS" dms describe-replication-tasks --filters "Name=replication-task-id,Values=$task" --query 'ReplicationTasks[0].Status' --output text 2>/dev/null || true; }
-
-# show prints a change set, and those of its nested stacks.
-show() {
-	local nested
-	"$AWS" cloudformation describe-change-set --change-set-name "$1" --output table \
-		--query 'Changes[].ResourceChange.{Action:Action,Replacement:Replacement,Type:ResourceType,Resource:LogicalResourceId}'
-	for nested in $("$AWS" cloudformation describe-change-set --change-set-name "$1" --output text --query 'Changes[].ResourceChange.ChangeSetId'); do
-		if [ "$nested" != None ]; then
-			echo "nested: $nested"
-			show "$nested"
-		fi
-	done
+# stack_state is empty when there is no stack, or only a change set that nobody
+# applied.
+stack_state() {
+	local state
+	if ! state=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text 2>"$work/error"); then
+		grep -q 'does not exist' "$work/error" || fail "$(cat "$work/error")"
+		return
+	fi
+	case $state in
+	REVIEW_IN_PROGRESS) ;;
+	ROLLBACK_COMPLETE | ROLLBACK_FAILED) fail "$stack was never created ($state): aws cloudformation delete-stack --stack-name $stack, then again" ;;
+	UPDATE_ROLLBACK_FAILED) fail "$stack is half-way back ($state): aws cloudformation continue-update-rollback --stack-name $stack, then again" ;;
+	*_IN_PROGRESS) fail "$stack is being changed ($state): wait for it" ;;
+	*) echo "$state" ;;
+	esac
 }
 
-# touches_task says whether a change set changes the DMS task, which must not run
-# then.
-touches_task() {
-	show "$1" | grep -E 'AWS::DMS::(ReplicationTask|ReplicationConfig)' | grep -q Modify
+# output prints an output of the stack, nothing if there is none.
+output() {
+	local value
+	value=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text)
+	if [ "$value" != None ]; then echo "$value"; fi
+}
+
+# DMS Serverless has calls of its own.
+serverless() { case $task in *:replication-config:*) ;; *) return 1 ;; esac; }
+
+# ask_task prints one field of the DMS task.
+ask_task() {
+	if serverless; then
+		"$AWS" dms describe-replications --filters "Name=replication-config-arn,Values=$task" --query "Replications[0].$1" --output text
+	else
+		"$AWS" dms describe-replication-tasks --without-settings --filters "Name=replication-task-arn,Values=$task" --query "ReplicationTasks[0].$1" --output text
+	fi
+}
+
+# why_stopped fails with what DMS says.
+why_stopped() {
+	fail "the DMS task is $1: $(ask_task StopReason) $(ask_task "$(if serverless; then echo FailureMessages; else echo LastFailureMessage; fi)")"
+}
+
+# await_task waits until the task is in a state. For a moment it may still be in
+# the one that it was started from.
+await_task() {
+	local state try
+	for try in $(seq 180); do
+		state=$(ask_task Status)
+		case $state in
+		"$1") return ;;
+		stopped | failed) [ "$try" -le 3 ] || why_stopped "$state" ;;
+		esac
+		sleep "${POLL:-10}"
+	done
+	fail "the DMS task is $state, want $1"
 }
 
 stop_task() {
 	say "stop the DMS task $task"
-	"$AWS" dms stop-replication-task --replication-task-arn "$(output TaskArn)" >/dev/null
-	"$AWS" dms wait replication-task-stopped --filters "Name=replication-task-id,Values=$task"
+	if serverless; then
+		"$AWS" dms stop-replication --replication-config-arn "$task" >/dev/null
+	else
+		"$AWS" dms stop-replication-task --replication-task-arn "$task" >/dev/null
+	fi
+	stopped=1
+	await_task stopped
 }
 
 # start_task starts a new task, and resumes one that has run: a restart would make
 # a new slot, and lose what was between.
 start_task() {
-	local type=resume-processing
-	if [ "$(task_status)" = ready ]; then
-		type=start-replication
-		# CloudFormation has no property for it.
-		say "integers of up to 18 digits as they are (UseLargeIntegerValue)"
-		"$AWS" dms modify-endpoint --endpoint-arn "$(output TargetEndpointArn)" --kinesis-settings UseLargeIntegerValue=true >/dev/null
-	fi
+	local state type=resume-processing instance endpoint
+	state=$(ask_task Status)
+	case $state in
+	running | starting) echo "the DMS task is $state"; return ;;
+	ready | created) type=start-replication ;;
+	esac
+	# CloudFormation has no property for it.
+	say "integers of up to 18 digits as they are (UseLargeIntegerValue)"
+	"$AWS" dms modify-endpoint --endpoint-arn "$(output TargetEndpointArn)" --kinesis-settings UseLargeIntegerValue=true >/dev/null
 	say "start the DMS task $task ($type)"
-	"$AWS" dms start-replication-task --replication-task-arn "$(output TaskArn)" --start-replication-task-type "$type" >/dev/null
+	if serverless; then # it tests its connections itself
+		"$AWS" dms start-replication --replication-config-arn "$task" --start-replication-type "$type" >/dev/null
+	else
+		# DMS starts no task before both connections were tested. A change of an
+		# endpoint begins a test by itself.
+		instance=$(ask_task ReplicationInstanceArn)
+		for endpoint in "$(ask_task SourceEndpointArn)" "$(ask_task TargetEndpointArn)"; do
+			"$AWS" dms test-connection --replication-instance-arn "$instance" --endpoint-arn "$endpoint" >/dev/null 2>"$work/error" ||
+				grep -q 'already being tested' "$work/error" || fail "$(cat "$work/error")"
+			"$AWS" dms wait test-connection-succeeds --filters "Name=replication-instance-arn,Values=$instance" "Name=endpoint-arn,Values=$endpoint" ||
+				fail "DMS cannot reach $endpoint: $("$AWS" dms describe-connections --filters "Name=endpoint-arn,Values=$endpoint" --query 'Connections[0].LastFailureMessage' --output text)"
+		done
+		"$AWS" dms start-replication-task --replication-task-arn "$task" --start-replication-task-type "$type" >/dev/null
+	fi
+	await_task running
+	stopped=
 }
 
-# change makes a change set for a stage, shows it, asks, and applies it.
+# changes lists what a change set does, and those of its nested stacks: action,
+# replacement, type and resource, with tabs between them.
+changes() {
+	local action replacement type resource nested
+	"$AWS" cloudformation describe-change-set --change-set-name "$1" --output text \
+		--query 'Changes[].ResourceChange.[Action,Replacement,ResourceType,LogicalResourceId,ChangeSetId]' |
+		while IFS=$'\t' read -r action replacement type resource nested; do
+			case $action in "" | None) continue ;; esac
+			printf '%s\t%s\t%s\t%s\n' "$action" "${replacement/None/-}" "$type" "$2$resource"
+			if [ "$nested" != None ]; then changes "$nested" "$2$resource/"; fi
+		done
+}
+
+# change makes a change set for a stage, shows it and what catalog apply would do
+# to the tables, asks, and does both.
 change() {
-	local stage=$1 kind=UPDATE wait=update set id reason resume=
-	exists || { kind=CREATE wait=create; }
+	local stage=$1 kind=UPDATE wait=update set id reason tables= resume= failed= state
+	state=$(stack_state)
+	[ -n "$state" ] || { kind=CREATE wait=create; }
+	if [ "$kind" = UPDATE ] && [ "$stage" != all ] && [ "$("$AWS" cloudformation describe-stacks --stack-name "$stack" \
+		--query "Stacks[0].Parameters[?ParameterKey=='Stage'].ParameterValue" --output text)" = all ]; then
+		fail "$stack is complete: stage $stage would delete what delivers"
+	fi
 	set=$PREFIX-$stage-$(date -u +%Y%m%d%H%M%S)
 	parameters "$stage" >"$work/parameters.json"
 	say "change set $set of $stack ($kind, stage $stage)"
@@ -117,30 +198,62 @@ change() {
 		reason=$("$AWS" cloudformation describe-change-set --change-set-name "$id" --query StatusReason --output text)
 		"$AWS" cloudformation delete-change-set --change-set-name "$id" >/dev/null
 		case $reason in
-		*"didn't contain changes"* | *"No updates"*)
-			echo "nothing to change"
-			return
-			;;
+		*"didn't contain changes"* | *"No updates"*) id= ;;
+		*) fail "change set refused: $reason" ;;
 		esac
-		fail "change set refused: $reason"
 	fi
-	show "$id"
+	if [ -n "$id" ]; then
+		changes "$id" "" >"$work/changes"
+		expand -t 8,22,62 "$work/changes"
+		if grep -E "^(Remove|Modify	True)" "$work/changes" >"$work/lost"; then
+			printf '\n!! removed or replaced (what is retained stays, outside of the stack):\n'
+			expand -t 8,22,62 "$work/lost"
+		fi
+	fi
+	if [ "$kind" = UPDATE ]; then
+		say "tables, by icehose catalog plan"
+		catalog plan || { [ $? -eq 1 ] && tables=1; } || fail "the tables cannot become what $PIPELINE says; nothing was changed"
+	fi
+	if [ -z "$id$tables" ]; then
+		echo "nothing to change"
+		return
+	fi
 	if [ -z "${YES:-}" ]; then
-		read -r -p "apply these changes to $stack? [y/N] " answer
-		[ "$answer" = y ] || { "$AWS" cloudformation delete-change-set --change-set-name "$id" >/dev/null; fail "not applied"; }
+		read -r -p "apply these changes to $stack? [y/N] " answer || true
+		if [ "$answer" != y ]; then
+			if [ -n "$id" ]; then "$AWS" cloudformation delete-change-set --change-set-name "$id" >/dev/null; fi
+			fail "not applied"
+		fi
 	fi
-	if [ "$kind" = UPDATE ] && [ "$(task_status)" = running ] && touches_task "$id"; then
+	# Before anything delivers into them. Where stacks create tables, they do so
+	# first, and apply evolves them.
+	if [ -n "$tables" ] && { [ -z "$id" ] || [ ! -f "$STACKS/lake-tables.yaml" ]; }; then
+		say "tables, by icehose catalog apply"
+		catalog apply
+		tables=
+	fi
+	[ -n "$id" ] || return 0
+	task=$(if [ "$kind" = UPDATE ]; then output TaskArn; fi)
+	# A task that runs cannot be changed, nor can its endpoints.
+	if [ -n "$task" ] && grep -q "^Modify.*AWS::DMS::\(ReplicationTask\|ReplicationConfig\|Endpoint\)" "$work/changes" && [ "$(ask_task Status)" = running ]; then
 		stop_task
 		resume=1
 	fi
+	say "apply it"
 	"$AWS" cloudformation execute-change-set --change-set-name "$id"
-	"$AWS" cloudformation wait "stack-$wait-complete" --stack-name "$stack" || {
+	"$AWS" cloudformation wait "stack-$wait-complete" --stack-name "$stack" || failed=1
+	if [ -n "$failed" ]; then
 		"$AWS" cloudformation describe-stack-events --stack-name "$stack" --output table \
 			--query "StackEvents[?contains(ResourceStatus,'FAILED')].{Resource:LogicalResourceId,Why:ResourceStatusReason}"
-		fail "$stack was rolled back; the DMS task is $(task_status)"
-	}
-	protect
+	else
+		protect
+	fi
 	if [ -n "$resume" ]; then start_task; fi
+	[ -z "$failed" ] || fail "$stack was not changed: what failed is above"
+	if [ -n "$tables" ]; then
+		say "tables, by icehose catalog apply"
+		catalog apply
+	fi
 }
 
 # protect sets the stack policy, of the nested stacks too.
@@ -152,45 +265,51 @@ protect() {
 	done
 }
 
-# apply creates and evolves the tables, before anything delivers into them.
-apply() {
-	local warehouse
+# catalog plans or applies the tables; the exit status is that of icehose.
+catalog() {
+	local warehouse status=0
 	warehouse=$(output Warehouse)
-	say "tables, by icehose catalog apply"
 	# shellcheck disable=SC2086 # flags
-	"$ICEHOSE" catalog apply --pipeline "$PIPELINE" --catalog glue --warehouse "$warehouse" ${APPLY:-}
-	if [ -n "$HISTORY" ]; then
+	"$ICEHOSE" catalog "$1" --pipeline "$PIPELINE" --catalog glue --warehouse "$warehouse" ${APPLY:-} || status=$?
+	if [ -n "$HISTORY" ] && [ "$status" -lt 2 ]; then
 		# shellcheck disable=SC2086 # flags
-		"$ICEHOSE" catalog apply --pipeline "$PIPELINE" --only mirror --mode changelog --suffix "$HISTORY" --catalog glue --warehouse "$warehouse" ${APPLY:-}
+		"$ICEHOSE" catalog "$1" --pipeline "$PIPELINE" --only mirror --mode changelog --suffix "$HISTORY" --catalog glue --warehouse "$warehouse" ${APPLY:-} ||
+			status=$(($? > status ? $? : status))
 	fi
+	return "$status"
 }
 
+outputs() { "$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output text; }
+
 deploy() {
+	local main state
+	state=$(stack_state)
 	say "upload to s3://$bucket/$PREFIX"
 	"$AWS" s3 cp --only-show-errors "$DIST/transform-lambda-arm64.zip" "s3://$bucket/$transform"
-	if [ "$reconcile" != none.zip ]; then "$AWS" s3 cp --only-show-errors "$DIST/reconcile-lambda-arm64.zip" "s3://$bucket/$reconcile"; fi
+	"$AWS" s3 cp --only-show-errors "$DIST/reconcile-lambda-arm64.zip" "s3://$bucket/$reconcile"
 	"$AWS" s3 cp --only-show-errors "$PIPELINE" "s3://$bucket/$pipeline"
 	"$AWS" cloudformation package --template-file "$STACKS/main.yaml" --s3-bucket "$bucket" --s3-prefix "$PREFIX/templates" \
 		--output-template-file "$work/main.yaml" >/dev/null
-	local main
 	main=$PREFIX/templates/main-$(digest "$work/main.yaml").yaml
 	"$AWS" s3 cp --only-show-errors "$work/main.yaml" "s3://$bucket/$main"
 	url=https://$bucket.s3.amazonaws.com/$main
-	if [ ! -f "$STACKS/lake-tables.yaml" ]; then
-		exists || change lake
-		apply
-	fi
-	change all
-	# Stacks create tables and never change them.
-	if [ -f "$STACKS/lake-tables.yaml" ]; then apply; fi
+	# Stream and bucket come first, so that there is a place for the tables.
+	if [ -z "$state" ]; then change lake; fi
+	change "$STAGE"
 	say "outputs of $stack"
-	"$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output text
+	outputs
 }
 
 case $command in
 deploy) deploy ;;
-start) start_task ;;
-stop) stop_task ;;
-outputs) "$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output text ;;
+start | stop)
+	state=$(stack_state)
+	[ -n "$state" ] || fail "no stack $stack: make deploy ENV=$environment"
+	task=$(output TaskArn)
+	[ -n "$task" ] || fail "$stack has no DMS task: its Migration is none"
+	"${command}_task"
+	stopped=
+	;;
+outputs) outputs ;;
 *) fail "want deploy, start, stop or outputs, got $command" ;;
 esac

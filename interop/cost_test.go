@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"strconv"
@@ -55,7 +56,12 @@ func TestMergeCost(t *testing.T) {
 	if _, err := s.store.OpenTable(t.Context(), def); err != nil {
 		t.Fatal(err)
 	}
-	e := s.spark(t)
+	// As one would run it, not as tests do.
+	e, err := start(context.WithoutCancel(t.Context()), "spark", s.dir, "adaptive=true", "partitions=8", "java=", "memory=4g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.stop)
 	spec, err := merge.NewSparkSpec(def, "")
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +85,12 @@ func TestMergeCost(t *testing.T) {
 		return n
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n| keys touched | rows read | changelog | current table | bytes read | of both tables | seconds |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&out, "\n| keys touched | rows read | changelog | current table | Spark read | of both tables | seconds | Athena would read |\n|---|---|---|---|---|---|---|---|\n")
 	measure := func(name string) {
+		scan, err := merge.AthenaScan(t.Context(), s.store.Tables().Tables, def)
+		if err != nil {
+			t.Fatal(err)
+		}
 		before := read()
 		started := time.Now() //nolint:forbidigo // a measurement
 		result, err := e.merge(spec, false)
@@ -89,8 +99,8 @@ func TestMergeCost(t *testing.T) {
 		}
 		took := time.Since(started).Seconds()
 		bytes, log, current := read()-before, size("cost.orders"), size("cost.orders_folded")
-		fmt.Fprintf(&out, "| %s | %d | %.1f MB | %.1f MB | %.1f MB | %.2f | %.1f |\n", name, result.Read, float64(log)/1e6, float64(current)/1e6,
-			float64(bytes)/1e6, float64(bytes)/float64(log+current), took)
+		fmt.Fprintf(&out, "| %s | %d | %.1f MB | %.1f MB | %.1f MB | %.2f | %.1f | %.1f MB |\n", name, result.Read, float64(log)/1e6, float64(current)/1e6,
+			float64(bytes)/1e6, float64(bytes)/float64(log+current), took, float64(scan)/1e6)
 	}
 	e.sql(t, "INSERT INTO cost.orders "+costRowsOf(*costRows, 1, 1, "load"))
 	measure("all, first merge")

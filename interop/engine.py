@@ -10,8 +10,9 @@ Requests come as lines of JSON on standard input, each with one of
   scan    database.table, with columns and, for time travel, snapshot
   bytes   how much the engine has read since it started
   merge   a spec for the runner's merge, with rebuild; the answer is its result
-and answers go as lines of JSON to standard output: rows, result or error. Each
-value of a row is null or a text in the form that PostgreSQL writes.
+and answers go as lines of JSON to standard output: rows, result or error; of a
+Trino also updated, the rows that a statement has changed. Each value of a row is
+null or a text in the form that PostgreSQL writes.
 """
 
 import datetime
@@ -68,14 +69,17 @@ class Spark:
             catalog + ".cache-enabled": "false",
             "spark.sql.defaultCatalog": "icehose",
             "spark.sql.session.timeZone": "UTC",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.default.parallelism": "2",
+            # Tests have few rows and many statements: what counts is how long
+            # one takes to plan and to start.
+            "spark.sql.shuffle.partitions": settings.get("partitions", "1"),
+            "spark.default.parallelism": settings.get("partitions", "1"),
             "spark.sql.adaptive.enabled": settings.get("adaptive", "false"),
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": settings.get("memory", "2g"),
-            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC " + settings.get("java", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         }
         builder = SparkSession.builder.master("local[2]").appName("interop")
         for name, value in conf.items():
@@ -153,7 +157,9 @@ class Trino:
     def sql(self, statement):
         cursor = self.connection.cursor()
         cursor.execute(statement)
-        return [[text(v) for v in row] for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+        self.updated = max(0, cursor.rowcount)
+        return [[text(v) for v in row] for row in rows]
 
     def scan(self, table, columns, snapshot):
         database, name = table.split(".")
@@ -216,7 +222,7 @@ def answer(engine, request):
     if "dialect" in request:
         return {"rows": engine.translated(request["sql"], request["dialect"])}
     if "sql" in request:
-        return {"rows": engine.sql(request["sql"])}
+        return {"rows": engine.sql(request["sql"]), "updated": getattr(engine, "updated", 0)}
     if "bytes" in request:
         return {"rows": [[str(engine.bytes_read())]]}
     if "scan" in request:

@@ -27,7 +27,7 @@ import (
 var (
 	python = flag.String("python", "", "Python that has the packages of requirements.txt")
 	jars   = flag.String("jars", "", "comma-separated jars for Spark: Iceberg's runtime and SQLite's driver")
-	seeds  = flag.Int("seeds", 60, "seeds of the chaos on Spark")
+	seeds  = flag.Int("seeds", 60, "seeds of the chaos on Spark and Trino")
 )
 
 // An engine is a running engine.py.
@@ -41,19 +41,20 @@ type engine struct {
 }
 
 type reply struct {
-	Rows   [][]*string   `json:"rows"`
-	Result *merge.Result `json:"result"`
-	Error  string        `json:"error"`
+	Rows    [][]*string   `json:"rows"`
+	Updated int64         `json:"updated"`
+	Result  *merge.Result `json:"result"`
+	Error   string        `json:"error"`
 }
 
-// A shared is the lake of all tests of merges. Spark takes long to start, so
-// there is one.
+// A shared is the lake of all tests. Engines take long to start, so there is
+// one of each over it.
 type shared struct {
 	dir       string
 	store     *iceberg.Store
 	databases atomic.Int32
-	once      sync.Once
-	engine    *engine
+	mu        sync.Mutex
+	engines   map[string]*engine
 }
 
 var lake struct {
@@ -80,24 +81,42 @@ func sharedLake(t testing.TB) *shared {
 	return &lake.shared
 }
 
-func (s *shared) spark(t testing.TB) *engine {
+// engine returns the engine of a name over the lake.
+func (s *shared) engine(t testing.TB, name string) *engine {
 	t.Helper()
-	s.once.Do(func() {
-		var err error
-		if s.engine, err = start(context.Background(), "spark", s.dir); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.engines[name]; e != nil {
+		return e
+	}
+	ctx := context.Background() // outlives the test that comes first
+	var settings []string
+	stopServer := func() {}
+	if name == "trino" {
+		port, stop, err := startTrino(ctx, s.dir)
+		if err != nil {
 			t.Fatal(err)
 		}
-	})
-	if s.engine == nil {
-		t.Fatal("Spark did not start")
+		settings, stopServer = append(settings, fmt.Sprint("port=", port)), stop
 	}
-	return s.engine
+	e, err := start(ctx, name, s.dir, settings...)
+	if err != nil {
+		stopServer()
+		t.Fatal(err)
+	}
+	stopClient := e.stop
+	e.stop = func() { stopClient(); stopServer() }
+	if s.engines == nil {
+		s.engines = make(map[string]*engine)
+	}
+	s.engines[name] = e
+	return e
 }
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if lake.engine != nil {
-		lake.engine.stop()
+	for _, e := range lake.engines {
+		e.stop()
 	}
 	if lake.store != nil {
 		_ = lake.store.Close()

@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,13 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog/artifact"
+	"icehose/cdc"
 	"icehose/sink/merge"
 	"icehose/sink/merge/mergetest"
 )
 
 // A merge that read an older changelog, and comes after a newer one, changes nothing.
 func TestSparkFence(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "spark")
 	def := f.table("plain")
 	m, err := artifact.NewMerge(artifact.Spark, def)
 	if err != nil {
@@ -49,7 +51,7 @@ func TestSparkFence(t *testing.T) {
 
 // Merges that run at once end as one does.
 func TestSparkTwiceAtOnce(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "spark")
 	def := f.table("keyed")
 	log := deliver(700, 10)
 	f.append(t, def, log[:len(log)/2]...)
@@ -68,8 +70,47 @@ func TestSparkTwiceAtOnce(t *testing.T) {
 	}
 }
 
+// killed runs a merge's statements on Trino up to and with a MERGE.
+type killed struct{ trinoQueries }
+
+var errKilled = errors.New("killed")
+
+func (k killed) Query(ctx context.Context, statement string) (*merge.QueryResult, error) {
+	result, err := k.trinoQueries.Query(ctx, statement)
+	if err == nil && strings.HasPrefix(statement, "MERGE") {
+		err = errKilled
+	}
+	return result, err
+}
+
+// A run that is killed between its MERGE and its note is repeated by the next,
+// and runs at once end as one does.
+func TestTrinoKilledAndTwiceAtOnce(t *testing.T) {
+	f := newFixture(t, "trino")
+	def := f.table("keyed")
+	f.engine.sql(t, f.artifact(t, "keyed", "current"))
+	log := deliver(700, 10)
+	half := len(log) / 2
+	f.append(t, def, log[:half]...)
+	queries := trinoQueries{f.engine}
+	if _, err := merge.Athena(t.Context(), killed{queries}, f.store.Tables(), def, merge.Options{}); !errors.Is(err, errKilled) {
+		t.Fatalf("got %v, want it killed", err)
+	}
+	f.append(t, def, log[half:]...)
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = merge.Athena(t.Context(), queries, f.store.Tables(), def, merge.Options{}) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	f.compare(t, def, fold(t, def, log), "after a killed run and two at once")
+}
+
 func TestSparkRefuses(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "spark")
 	def := f.table("plain")
 	row := mergetest.Traps()[0].Steps[0].Rows[0]
 	f.append(t, def, row.Lake())
@@ -84,11 +125,17 @@ func TestSparkRefuses(t *testing.T) {
 		want  string
 	}{
 		{"a missing metadata column", func(s *merge.SparkSpec) { s.Columns = append(s.Columns, "cdc_gone") }, "the changelog has no column cdc_gone: icehose catalog apply"},
+		{"another key than before", func(s *merge.SparkSpec) { s.Key = "id,v" }, "was merged by the key (id), the pipeline file says (id,v): drop " + f.database + ".plain_folded"},
 		{"two kinds of position", func(s *merge.SparkSpec) {
 			f.append(t, def, row.Lake())
 			s.Kind = "mysql"
 		}, "are of kind postgres, the pipeline file says mysql"},
-		{"rows that are no changes", func(s *merge.SparkSpec) {
+		{"changes with positions of two kinds", func(*merge.SparkSpec) {
+			other := row
+			other.Position = cdc.ChangePosition(0, cdc.Body{Lo: 17}, 1)
+			f.append(t, def, other.Lake())
+		}, "0000.00000000000000000000000000000011.1.0000000000000001 is none of kind postgres"},
+		{"rows that are no changes", func(*merge.SparkSpec) {
 			lake := row.Lake()
 			lake[2] = []byte("17")
 			f.append(t, def, lake)
@@ -112,7 +159,7 @@ func TestSparkRefuses(t *testing.T) {
 			}
 		})
 	}
-	f.sql(t, "DELETE FROM d.plain WHERE length(cdc_position) < 10")
+	f.sql(t, "DELETE FROM d.plain WHERE length(cdc_position) < 10 OR cdc_position LIKE '0000.0000000000000000%'")
 	if _, err := f.engine.merge(spec, true); err != nil {
 		t.Fatal(errors.Join(errors.New("rebuild"), err))
 	}

@@ -45,25 +45,40 @@ func statement(t testing.TB, p *catalog.Pipeline, path string) string {
 }
 
 // A fixture is a database with the tables of mergetest, in the lake of all
-// tests, and Spark over it.
+// tests, and an engine over it: Spark, or Trino in the place of Athena.
 type fixture struct {
 	database string
+	dialect  artifact.Dialect
 	pipeline *catalog.Pipeline
 	store    *iceberg.Store
 	engine   *engine
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t testing.TB, engine string) *fixture {
+	t.Helper()
+	return newFixtureOf(t, engine, mergetest.Pipeline)
+}
+
+// newFixtureOf returns a fixture with the tables of a pipeline file like that of
+// mergetest.
+func newFixtureOf(t testing.TB, engine, text string) *fixture {
 	t.Helper()
 	s := sharedLake(t)
-	f := &fixture{database: fmt.Sprintf("d%d", s.databases.Add(1)), store: s.store, engine: s.spark(t)}
-	f.pipeline = pipeline(t, strings.Replace(mergetest.Pipeline, "database: d\n", "database: "+f.database+"\n", 1))
+	dialect := map[string]artifact.Dialect{"spark": artifact.Spark, "trino": artifact.Athena}[engine]
+	f := &fixture{database: fmt.Sprintf("d%d", s.databases.Add(1)), dialect: dialect, store: s.store, engine: s.engine(t, engine)}
+	f.define(t, text)
 	for _, def := range f.pipeline.Tables {
 		if _, err := f.store.OpenTable(t.Context(), def); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return f
+}
+
+// define makes a pipeline file that of the fixture.
+func (f *fixture) define(t testing.TB, text string) {
+	t.Helper()
+	f.pipeline = pipeline(t, strings.Replace(text, "database: d\n", "database: "+f.database+"\n", 1))
 }
 
 // sql runs a statement in which d. stands for the fixture's database.
@@ -77,6 +92,12 @@ func (f *fixture) in(text string) string {
 	return strings.NewReplacer(" d.", " "+f.database+".", "'d.", "'"+f.database+".").Replace(text)
 }
 
+// artifact returns the generated SQL of a table: current, history and so on.
+func (f *fixture) artifact(t testing.TB, table, kind string) string {
+	t.Helper()
+	return statement(t, f.pipeline, fmt.Sprintf("%s/%s.%s.%s.sql", f.dialect, f.database, table, kind))
+}
+
 func (f *fixture) table(name string) *catalog.Table { return f.pipeline.ByTarget(f.database, name) }
 
 func (f *fixture) append(t testing.TB, def *catalog.Table, rows ...[][]byte) {
@@ -88,11 +109,16 @@ func (f *fixture) append(t testing.TB, def *catalog.Table, rows ...[][]byte) {
 
 func (f *fixture) merge(t testing.TB, def *catalog.Table) *merge.Result {
 	t.Helper()
-	spec, err := merge.NewSparkSpec(def, "")
-	if err != nil {
-		t.Fatal(err)
+	var result *merge.Result
+	var err error
+	if f.dialect == artifact.Athena {
+		result, err = merge.Athena(t.Context(), trinoQueries{f.engine}, f.store.Tables(), def, merge.Options{})
+	} else {
+		var spec *merge.SparkSpec
+		if spec, err = merge.NewSparkSpec(def, ""); err == nil {
+			result, err = f.engine.merge(spec, false)
+		}
 	}
-	result, err := f.engine.merge(spec, false)
 	if err != nil {
 		t.Fatalf("merge %s: %v", def.Name(), err)
 	}
@@ -110,19 +136,30 @@ func currentColumns(def *catalog.Table) []catalog.Column {
 	return columns
 }
 
-// rows reads current rows from a table or a view of an engine.
-func rows(t testing.TB, e *engine, def *catalog.Table, from string) map[string]mergetest.Current {
-	t.Helper()
-	columns := currentColumns(def)
-	quote := map[string]string{"spark": "`"}[e.name]
-	if quote == "" {
-		quote = `"`
+// list names columns as an engine does, with times of a zone where a view of
+// Athena's has none.
+func (e *engine) list(columns []catalog.Column) string {
+	quote := `"`
+	if e.name == "spark" {
+		quote = "`"
 	}
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = quote + c.Name + quote
+		if c.Type.Kind == catalog.TimestampTZ {
+			names[i] = fmt.Sprintf("CAST(%s AS %s)", names[i], map[string]string{
+				"spark": "TIMESTAMP", "trino": "timestamp(6) with time zone", "duckdb": "TIMESTAMPTZ",
+			}[e.name])
+		}
 	}
-	return parseRows(t, e, def, columns, "SELECT "+strings.Join(names, ", ")+" FROM "+from)
+	return strings.Join(names, ", ")
+}
+
+// rows reads current rows from a table or a view of an engine.
+func rows(t testing.TB, e *engine, def *catalog.Table, from string) map[string]mergetest.Current {
+	t.Helper()
+	columns := currentColumns(def)
+	return parseRows(t, e, def, columns, "SELECT "+e.list(columns)+" FROM "+from)
 }
 
 // parseRows reads the current rows that a query gives.
@@ -179,9 +216,10 @@ func fold(t testing.TB, def *catalog.Table, log [][][]byte) map[string]mergetest
 	return want
 }
 
-// tenants is how many seeds share the commits of one table: each has its own
-// keys and its own order of delivery.
-const tenants = 20
+// tenants is how many seeds share the commits and the merges of one table: each
+// has its own keys and its own order of delivery, so that every merge cuts every
+// seed elsewhere.
+const tenants = 30
 
 // deliver returns the rows of some seeds: every seed's in its own order, mixed.
 func deliver(first, count int) [][][]byte {
@@ -205,12 +243,15 @@ func deliver(first, count int) [][][]byte {
 	return out
 }
 
-// After every merge on Spark the current table, the view and our own fold hold
-// the same rows, whatever the order of delivery and between which runs.
-func TestSparkChaos(t *testing.T) {
-	f := newFixture(t)
+// After every merge the current table, the view and our own fold hold the same
+// rows, whatever the order of delivery and between which runs.
+func TestSparkChaos(t *testing.T) { chaos(t, newFixture(t, "spark")) }
+func TestTrinoChaos(t *testing.T) { chaos(t, newFixture(t, "trino")) }
+
+func chaos(t *testing.T, f *fixture) {
+	t.Helper()
 	def := f.table("keyed")
-	f.engine.sql(t, statement(t, f.pipeline, "spark/"+f.database+".keyed.current.sql"))
+	f.engine.sql(t, f.artifact(t, "keyed", "current"))
 	var log [][][]byte
 	var total merge.Result
 	merges, unresolved := 0, 0
@@ -233,18 +274,7 @@ func TestSparkChaos(t *testing.T) {
 				t.Errorf("merge %d read %d rows, want %d: only what is new", merges, result.Read, sinceMerge)
 			}
 			total.Read, total.Changed, total.Deleted, total.Late = total.Read+result.Read, total.Changed+result.Changed, total.Deleted+result.Deleted, total.Late+result.Late
-			want := fold(t, def, log)
-			merged, viewed := rows(t, f.engine, def, f.database+".keyed_folded"), rows(t, f.engine, def, f.database+".keyed_current")
-			if diff := mergetest.Diff(want, merged, false, names(def)); diff != "" {
-				t.Fatalf("seeds from %d, merge %d: the current table is not the fold:\n%s", first, merges, diff)
-			}
-			if diff := cmp.Diff(viewed, merged); diff != "" {
-				t.Fatalf("seeds from %d, merge %d: the current table is not the view (-view +table):\n%s", first, merges, diff)
-			}
-			unresolved = 0
-			for key, row := range merged {
-				unresolved += len(row.Unresolved) - len(want[key].Unresolved)
-			}
+			unresolved = f.compare(t, def, fold(t, def, log), fmt.Sprintf("seeds from %d, merge %d", first, merges))
 		}
 	}
 	if total.Late == 0 || total.Deleted == 0 {
@@ -257,95 +287,75 @@ func TestSparkChaos(t *testing.T) {
 	}
 }
 
-func plainRows(t testing.TB, e *engine, from string) map[string]string {
+// compare wants the current table and the view to hold rows. It returns how
+// many values the SQL says that it does not know, and the fold does.
+func (f *fixture) compare(t *testing.T, def *catalog.Table, want map[string]mergetest.Current, when string) (unresolved int) {
 	t.Helper()
-	out := make(map[string]string)
-	for _, row := range e.sql(t, "SELECT CAST(id AS "+map[string]string{"spark": "STRING", "trino": "VARCHAR"}[e.name]+"), v FROM "+from) {
-		out[*row[0]] = *row[1]
+	merged, viewed := rows(t, f.engine, def, f.database+"."+def.Name()+"_folded"), rows(t, f.engine, def, f.database+"."+def.Name()+"_current")
+	if diff := mergetest.Diff(want, merged, false, names(def)); diff != "" {
+		t.Fatalf("%s: the current table is not the fold:\n%s", when, diff)
 	}
-	return out
+	if diff := cmp.Diff(viewed, merged); diff != "" {
+		t.Fatalf("%s: the current table is not the view (-view +table):\n%s", when, diff)
+	}
+	for key, row := range merged {
+		unresolved += len(row.Unresolved) - len(want[key].Unresolved)
+	}
+	return unresolved
 }
 
-// shifted moves a trap to keys and positions of its own, so that all share a table.
-func shifted(trap int, row *mergetest.PlainRow) [][]byte {
-	moved := *row
-	moved.ID += 100 * trap
-	if moved.OldID != 0 {
-		moved.OldID += 100 * trap
-	}
-	return moved.Lake()
+// A column that was added, with a default for older rows, is in every row after
+// the next merge, also in those of keys that nothing touches.
+func TestSparkColumnsChange(t *testing.T) {
+	columnsChange(t, newFixtureOf(t, "spark", mergetest.Before()))
 }
 
-func wantOf(trap int, want map[string]string) map[string]string {
-	out := make(map[string]string)
-	for id, v := range want {
-		var n int
-		_, _ = fmt.Sscan(id, &n)
-		out[fmt.Sprint(n+100*trap)] = v
-	}
-	return out
+func TestTrinoColumnsChange(t *testing.T) {
+	columnsChange(t, newFixtureOf(t, "trino", mergetest.Before()))
 }
 
-func TestSparkTraps(t *testing.T) {
-	f := newFixture(t)
-	def := f.table("plain")
-	f.engine.sql(t, statement(t, f.pipeline, "spark/"+f.database+".plain.current.sql"))
-	traps := mergetest.Traps()
-	for n := range 4 { // the n-th step of every trap, in one window
-		var batch [][][]byte
-		for i := range traps {
-			if n < len(traps[i].Steps) {
-				for r := range traps[i].Steps[n].Rows {
-					batch = append(batch, shifted(i+1, &traps[i].Steps[n].Rows[r]))
-				}
-			}
-		}
-		if len(batch) == 0 {
-			break
-		}
-		f.append(t, def, batch...)
-		f.merge(t, def)
-		merged, viewed := plainRows(t, f.engine, f.database+".plain_folded"), plainRows(t, f.engine, f.database+".plain_current")
-		for i, trap := range traps {
-			t.Run(fmt.Sprintf("step %d %s", n+1, trap.Name), func(t *testing.T) {
-				want := wantOf(i+1, trap.Steps[min(n, len(trap.Steps)-1)].Want)
-				for name, all := range map[string]map[string]string{"table": merged, "view": viewed} {
-					got := make(map[string]string)
-					for id, v := range all {
-						if len(id) > 2 && id[:len(id)-2] == fmt.Sprint(i+1) {
-							got[id] = v
-						}
-					}
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", name, diff)
-					}
-				}
-			})
-		}
+func columnsChange(t *testing.T, f *fixture) {
+	t.Helper()
+	log := deliver(300, 4)
+	half := len(log) / 2
+	var before [][][]byte
+	for i, row := range log[:half] {
+		before, log[i] = append(before, mergetest.RowBefore(row)), mergetest.NullGrade(row)
+	}
+	f.append(t, f.table("keyed"), before...)
+	f.merge(t, f.table("keyed"))
+	f.define(t, mergetest.Pipeline)
+	def := f.table("keyed")
+	f.append(t, def, log[half:]...)
+	f.engine.sql(t, f.artifact(t, "keyed", "current"))
+	if result := f.merge(t, def); result.From != 0 {
+		t.Errorf("%+v, want every key folded anew", result)
+	}
+	f.compare(t, def, fold(t, def, log), "after a column was added")
+	if result := f.merge(t, def); result.From == 0 {
+		t.Errorf("%+v, want nothing done again", result)
 	}
 }
 
-func TestSparkWithoutKey(t *testing.T) {
-	f := newFixture(t)
+func TestSparkWithoutKey(t *testing.T) { withoutKey(t, newFixture(t, "spark")) }
+func TestTrinoWithoutKey(t *testing.T) { withoutKey(t, newFixture(t, "trino")) }
+
+func withoutKey(t *testing.T, f *fixture) {
+	t.Helper()
 	def := f.table("unkeyed")
-	f.engine.sql(t, statement(t, f.pipeline, "spark/"+f.database+".unkeyed.current.sql"))
+	f.engine.sql(t, f.artifact(t, "unkeyed", "current"))
 	log := mergetest.UnkeyedLog(4)
 	for n := range 4 {
 		to := len(log) * (n + 1) / 4
 		f.append(t, def, log[len(log)*n/4:to]...)
 		f.merge(t, def)
-		want := fold(t, def, log[:to])
-		for _, from := range []string{f.database + ".unkeyed_folded", f.database + ".unkeyed_current"} {
-			if diff := mergetest.Diff(want, rows(t, f.engine, def, from), true, names(def)); diff != "" {
-				t.Fatalf("%s after %d rows:\n%s", from, to, diff)
-			}
-		}
+		f.compare(t, def, fold(t, def, log[:to]), fmt.Sprint("after ", to, " rows"))
 	}
 }
 
 // The engines share their notes: one goes on where another has stopped.
 func TestSparkAndLocalTakeTurns(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "spark")
 	def := f.table("keyed")
 	log := deliver(900, 10)
 	for n := range 4 {

@@ -3,7 +3,6 @@
 package interop_test
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -189,7 +188,7 @@ func TestReaders(t *testing.T) {
 		want := writeTypes(t, shared.store, def)
 		for _, name := range test.engines {
 			t.Run(test.name+" "+name, func(t *testing.T) {
-				got, err := readTypes(t, readerOf(t, name), def)
+				got, err := readTypes(t, sharedLake(t).engine(t, name), def)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,22 +204,7 @@ func TestReaders(t *testing.T) {
 func TestPyIcebergRefusesEqualityDeletes(t *testing.T) {
 	def := pipeline(t, typePipeline("refused", "icehose", false)).ByTarget("types", "refused")
 	writeTypes(t, sharedLake(t).store, def)
-	if _, err := readTypes(t, readerOf(t, "pyiceberg"), def); err == nil {
+	if _, err := readTypes(t, sharedLake(t).engine(t, "pyiceberg"), def); err == nil {
 		t.Error("PyIceberg reads equality deletes now: catalog.Reader.ReadsEqualityDeletes may say so")
 	}
-}
-
-// readerOf starts an engine over the lake of all tests.
-func readerOf(t *testing.T, name string) *engine {
-	t.Helper()
-	s := sharedLake(t)
-	if name == "spark" {
-		return s.spark(t)
-	}
-	e, err := start(context.WithoutCancel(t.Context()), name, s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.stop)
-	return e
 }

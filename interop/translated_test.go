@@ -4,9 +4,7 @@ package interop_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 
 	"icehose/catalog"
 	"icehose/catalog/artifact"
+	"icehose/cdc"
 	"icehose/sink/merge/mergetest"
 )
 
@@ -110,20 +109,6 @@ func (x *translated) merge(t *testing.T, def *catalog.Table) {
 	x.run(t, r.Fill(m.Apply))
 }
 
-// rows reads current rows. Athena's views have times without a zone.
-func (x *translated) rows(t *testing.T, def *catalog.Table, from string) map[string]mergetest.Current {
-	t.Helper()
-	columns := currentColumns(def)
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-		if c.Type.Kind == catalog.TimestampTZ {
-			names[i] = c.Name + "::TIMESTAMPTZ"
-		}
-	}
-	return parseRows(t, x.engine, def, columns, "SELECT "+strings.Join(names, ", ")+" FROM "+from)
-}
-
 func dialects(t *testing.T, test func(t *testing.T, x *translated)) {
 	t.Helper()
 	for _, d := range []artifact.Dialect{artifact.Athena, artifact.Spark} {
@@ -147,7 +132,7 @@ func TestTranslatedChaos(t *testing.T) {
 			x.merge(t, def)
 			merges, from = merges+1, to
 			want := fold(t, def, batch[:to])
-			merged, viewed := x.rows(t, def, "d.keyed_folded"), x.rows(t, def, "d.keyed_current")
+			merged, viewed := rows(t, x.engine, def, "d.keyed_folded"), rows(t, x.engine, def, "d.keyed_current")
 			if diff := mergetest.Diff(want, merged, false, names(def)); diff != "" {
 				t.Fatalf("merge %d: the current table is not the fold:\n%s", merges, diff)
 			}
@@ -156,7 +141,7 @@ func TestTranslatedChaos(t *testing.T) {
 			}
 		}
 		far := 0
-		for key, row := range x.rows(t, def, "d.keyed_current") {
+		for key, row := range rows(t, x.engine, def, "d.keyed_current") {
 			far += len(row.Unresolved) - len(fold(t, def, batch)[key].Unresolved)
 		}
 		t.Logf("%d seeds, %d merges, %d rows; %d values lie more key changes back than the SQL follows", count, merges, len(batch), far)
@@ -184,7 +169,7 @@ func TestTranslatedTraps(t *testing.T) {
 					x.merge(t, def)
 					for _, from := range []string{"d.plain_folded", "d.plain_current"} {
 						got := make(map[string]string)
-						for _, row := range x.rows(t, def, from) {
+						for _, row := range rows(t, x.engine, def, from) {
 							got[row.Values[0]] = row.Values[1]
 						}
 						if diff := cmp.Diff(step.Want, got); diff != "" {
@@ -193,6 +178,42 @@ func TestTranslatedTraps(t *testing.T) {
 					}
 				}
 			})
+		}
+	})
+}
+
+// What the SQL takes for the position of another kind is what cdc does.
+func TestTranslatedKinds(t *testing.T) {
+	dialects(t, func(t *testing.T, x *translated) {
+		arrival, err := cdc.ArrivalPosition(0, mergetest.Start(), cdc.Origin{Sequence: "7"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		load, err := cdc.LoadPosition(0, cdc.Body{Lo: 9}, mergetest.Start(), cdc.Origin{Sequence: "7"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		positions := []cdc.Position{
+			arrival, load, cdc.ChangePosition(0, cdc.Body{Lo: 9}, 1), cdc.ChangePosition(0, cdc.Body{Hi: 1 << 15, Lo: 9}, 1), cdc.ChangePosition(2, cdc.Body{Hi: 1 << 16}, 1),
+		}
+		for _, kind := range []string{"none", "postgres", "mysql", "sqlserver", "oracle", "column:n"} {
+			def := pipeline(t, strings.Replace(mergetest.Pipeline, "position: postgres", "position: '"+kind+"'", 1)).ByTarget("d", "plain")
+			m, err := artifact.NewMerge(x.dialect, def)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range positions {
+				row := mergetest.PlainRow{Position: p, ID: 1, Operation: cdc.Update, Committed: mergetest.Start()}
+				x.append(t, def, [][][]byte{row.Lake()})
+				r := artifact.MergeRange{Added: "d.plain_added"}
+				reply, err := x.engine.call(map[string]any{"sql": r.Fill(m.Read), "dialect": x.dialect})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strange := reply.Rows[0][4] != nil; strange == def.Position.Fits(p) {
+					t.Errorf("%s: %s is strange to %s: %t in SQL, %t in cdc", x.dialect, p, kind, strange, !def.Position.Fits(p))
+				}
+			}
 		}
 	})
 }
@@ -211,7 +232,7 @@ func TestTranslatedWithoutKey(t *testing.T) {
 				x.append(t, def, log[len(log)*n/4:to])
 				x.merge(t, def)
 				for _, from := range []string{"d.unkeyed_folded", "d.unkeyed_current"} {
-					if diff := mergetest.Diff(fold(t, def, log[:to]), x.rows(t, def, from), true, names(def)); diff != "" {
+					if diff := mergetest.Diff(fold(t, def, log[:to]), rows(t, x.engine, def, from), true, names(def)); diff != "" {
 						t.Fatalf("seed %d, %s after %d rows:\n%s", seed, from, to, diff)
 					}
 				}
@@ -232,18 +253,14 @@ func TestTranslatedRetention(t *testing.T) {
 				log = mergetest.UnkeyedLog(9)
 			}
 			x.append(t, def, log)
-			want := x.rows(t, def, "d."+table+"_current")
+			want := rows(t, x.engine, def, "d."+table+"_current")
 			before := len(log)
 			for day := 5; day <= 45; day += 5 {
 				cut := mergetest.Start().AddDate(0, 0, day).Format("2006-01-02 15:04:05")
 				literal := "TIMESTAMP '" + cut + " UTC'"
-				statements, err := artifact.Retention(x.dialect, def, literal)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for n, s := range statements {
+				for n, s := range artifact.Retention(x.dialect, def, literal) {
 					x.run(t, s)
-					if diff := cmp.Diff(want, x.rows(t, def, "d."+table+"_current")); diff != "" {
+					if diff := cmp.Diff(want, rows(t, x.engine, def, "d."+table+"_current")); diff != "" {
 						t.Fatalf("%s: cut at day %d, after statement %d (-before +after):\n%s", table, day, n+1, diff)
 					}
 				}
@@ -267,35 +284,13 @@ func TestTranslatedRetention(t *testing.T) {
 	})
 }
 
-// The rows as of a position are those of a fold of everything up to it.
 func TestTranslatedHistory(t *testing.T) {
 	dialects(t, func(t *testing.T, x *translated) {
 		def := x.pipeline.ByTarget("d", "keyed")
 		x.view(t, def, "history")
 		log := deliver(8000, 40)
 		x.append(t, def, log)
-		columns := currentColumns(def)
-		data := len(names(def))
-		for _, at := range []int{0, 1, len(log) / 2, len(log) - 1} {
-			position := string(log[at][data])
-			var until [][][]byte
-			for _, row := range log {
-				if string(row[data]) <= position {
-					until = append(until, row)
-				}
-			}
-			query := strings.Replace(artifact.AsOfPosition(x.dialect, def, position), "SELECT *", "SELECT "+strings.Join([]string{
-				"tenant", "id", "a", "b", "c::TIMESTAMPTZ", "grade", "cdc_position", "cdc_valid_from::TIMESTAMPTZ", "cdc_unresolved",
-			}, ", "), 1)
-			got := parseRows(t, x.engine, def, columns, strings.NewReplacer("`", `"`).Replace(query))
-			if diff := mergetest.Diff(fold(t, def, until), got, false, names(def)); diff != "" {
-				t.Fatalf("as of %s:\n%s", position, diff)
-			}
-		}
-		open := x.native(t, "SELECT count(*) FROM d.keyed_history WHERE cdc_valid_to_position IS NULL")
-		if want := fmt.Sprint(len(slices.Collect(maps.Keys(fold(t, def, log))))); *open[0][0] != want {
-			t.Errorf("%s rows of the history are current, want %s", *open[0][0], want)
-		}
+		checkHistory(t, x.engine, x.dialect, def, log, 0, 1, len(log)/2, len(log)-1)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 // A comparison decides one table.
 type comparison struct {
+	pipeline     *catalog.Pipeline
 	table        *catalog.Table
 	tables       []*catalog.Table // of the run
 	source, lake Reader
@@ -59,6 +60,11 @@ func (c *comparison) now() time.Time {
 		return time.Time{}
 	}
 	return c.options.Now()
+}
+
+// momentOf is when a source was read.
+func (c *comparison) momentOf(source *Pinned) moment {
+	return moment{at: c.timeOf(source.Time), through: source.Through, log: source.Log}
 }
 
 // timeOf is a time of the source's clock, ours when the source has none. Only
@@ -154,21 +160,27 @@ func (v *views) close() {
 func (c *comparison) open(ctx context.Context, r *TableReport) (*views, error) {
 	v := &views{}
 	var err error
-	v.source, v.lake, err = both(ctx, c.source, c.lake, func(ctx context.Context, side Reader, exact bool) (View, error) {
-		return side.Open(ctx, c.table, exact)
+	v.source, v.lake, err = both(ctx, c.source, c.lake, func(ctx context.Context, side Reader, _ bool) (View, error) {
+		return side.Open(ctx, c.table, true)
 	})
 	if err != nil {
 		v.close()
 		return nil, err
 	}
+	v.pin(r)
+	return v, nil
+}
+
+// pin notes the moments.
+func (v *views) pin(r *TableReport) {
 	source, lake := v.source.Pinned(), v.lake.Pinned()
 	r.Source.pin(source)
 	r.Lake.pin(lake)
+	r.CommitLag = nil
 	if !source.Time.IsZero() && !lake.Newest.Committed.IsZero() {
 		lag := max(0, source.Time.Sub(lake.Newest.Committed).Seconds())
 		r.CommitLag = &lag
 	}
-	return v, nil
 }
 
 // compareAll compares the whole table, or a sample, slice by slice.
@@ -178,34 +190,26 @@ func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
 	if err != nil {
 		return err
 	}
-	defer func() { v.close() }()
+	defer v.close()
 	rows := max(v.source.Pinned().Rows, v.lake.Pinned().Rows)
 	next := 0
 	if partial := c.saved.partial(c.table.Source); partial != nil {
 		next = partial.Next
-		moments := *r
 		*r = partial.Report.report()
-		r.Source.Moment, r.Lake.Moment, r.Lake.Newest, r.CommitLag = moments.Source.Moment, moments.Lake.Moment, moments.Lake.Newest, moments.CommitLag
+		v.pin(r)
 	} else {
 		r.Buckets = bucketCount(rows)
 	}
 	end := c.sample(r)
 	size := sliceOf(r.Buckets, rows, c.options.SliceRows)
 	for from := next; from < end; from += size {
-		if v.source == nil {
-			if v, err = c.open(ctx, r); err != nil {
-				v = &views{}
-				return err
-			}
-		}
 		part := Part{Buckets: r.Buckets, Version: c.version}
 		if to := min(from+size, end); from > 0 || to < r.Buckets {
 			for b := from; b < to; b++ {
 				part.Only = append(part.Only, b)
 			}
 		}
-		suspects, err := c.compareSlice(ctx, r, v, part)
-		v.close()
+		suspects, err := c.atMoment(ctx, r, v, func(v *views) ([]*suspect, error) { return c.compareSlice(ctx, r, v, part) })
 		if err := errors.Join(err, c.settle(ctx, r, suspects)); err != nil {
 			return err
 		}
@@ -217,6 +221,31 @@ func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
 		}
 	}
 	return nil
+}
+
+// momentTries is how often rows are read at a new moment when the old one is
+// gone.
+const momentTries = 3
+
+// atMoment reads both sides at the moment of v, of closed views at a new one,
+// and closes them. When the moment is gone meanwhile, it reads again.
+func (c *comparison) atMoment(ctx context.Context, r *TableReport, v *views, read func(*views) ([]*suspect, error)) ([]*suspect, error) {
+	before := *r
+	for try := 1; ; try++ {
+		if v.source == nil {
+			opened, err := c.open(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			*v = *opened
+		}
+		suspects, err := read(v)
+		v.close()
+		if try == momentTries || !errors.Is(err, ErrMomentGone) {
+			return suspects, err
+		}
+		*r = before
+	}
 }
 
 // sample makes enough buckets to take a fraction of them, and returns how many
@@ -322,7 +351,7 @@ func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *view
 	if err != nil {
 		return nil, err
 	}
-	suspects, differ, err := c.judge(r, source, lake, c.timeOf(v.source.Pinned().Time))
+	suspects, differ, err := c.judge(r, source, lake, v)
 	if err == nil && !differ {
 		err = errors.New("compare rows: digests differ and rows do not")
 	}
@@ -330,13 +359,15 @@ func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *view
 }
 
 // judge adds what differs to the report; with Settle it only suspects it.
-func (c *comparison) judge(r *TableReport, source, lake *rowSet, at time.Time) (suspects []*suspect, differ bool, err error) {
+func (c *comparison) judge(r *TableReport, source, lake *rowSet, v *views) (suspects []*suspect, differ bool, err error) {
+	sourceAt, lakeAt := v.source.Pinned(), v.lake.Pinned()
+	at := c.momentOf(&sourceAt)
 	for p := range pairs(source, lake) {
 		if agree(p.source, p.lake) {
 			continue
 		}
 		differ = true
-		s := c.suspect(source, lake, p, at)
+		s := c.suspect(source, lake, p, at, lakeAt.Newest.Committed)
 		if c.options.Settle > 0 {
 			suspects = append(suspects, s)
 			continue

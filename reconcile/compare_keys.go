@@ -32,28 +32,25 @@ func (c *comparison) keysSince(ctx context.Context, source View) (*Keys, error) 
 // compareKeys compares the rows of chosen keys, without digests.
 func (c *comparison) compareKeys(ctx context.Context, r *TableReport, choose func(context.Context, View) (*Keys, error)) error {
 	c.tell(Progress{Table: c.table.Source, Step: Comparing})
-	v, err := c.open(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer v.close()
-	keys, err := choose(ctx, v.source)
-	if err != nil {
-		return err
-	}
-	part := Part{Buckets: 1, Keys: keys, Version: c.version}
-	source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) (*rowSet, error) {
-		return fetch(ctx, side, part, nil)
+	suspects, err := c.atMoment(ctx, r, &views{}, func(v *views) ([]*suspect, error) {
+		keys, err := choose(ctx, v.source)
+		if err != nil {
+			return nil, err
+		}
+		part := Part{Buckets: 1, Keys: keys, Version: c.version}
+		source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) (*rowSet, error) {
+			return fetch(ctx, side, part, nil)
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.Source.add(uint64(len(source.rows)))
+		r.Lake.add(uint64(len(lake.rows)))
+		suspects, _, err := c.judge(r, source, lake, v)
+		return suspects, err
 	})
 	if err != nil {
 		return err
 	}
-	r.Source.add(uint64(len(source.rows)))
-	r.Lake.add(uint64(len(lake.rows)))
-	suspects, _, err := c.judge(r, source, lake, c.timeOf(v.source.Pinned().Time))
-	if err != nil {
-		return err
-	}
-	v.close()
 	return c.settle(ctx, r, suspects)
 }

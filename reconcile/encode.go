@@ -43,17 +43,9 @@ func NewEncoder(t *catalog.Table) (*Encoder, error) {
 	for i, c := range e.columns {
 		e.ready = append(e.ready, canon.Prepare(c))
 		e.kinds = append(e.kinds, comparedKind(c))
-		if c.Default == nil || !c.NotNull || c.Mask == catalog.MaskNull {
-			continue
+		if c.Default != nil {
+			e.defaults[i] = []byte(*c.Default)
 		}
-		text, err := canon.Append(nil, c, canon.Delivered, []byte(*c.Default))
-		if err != nil {
-			return nil, fmt.Errorf("encode rows of %s: default of column %s: %w", t.Source, c.Name, err)
-		}
-		if c.Mask == catalog.MaskSHA256 {
-			text = maskText(nil, text)
-		}
-		e.defaults[i] = append([]byte{}, text...)
 	}
 	for _, name := range t.Key {
 		i := slices.IndexFunc(e.columns, func(c *catalog.Column) bool { return c.Name == name })

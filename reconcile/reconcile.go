@@ -42,8 +42,10 @@ import (
 // A Reader reads the tables of one side. It is used by several goroutines at once.
 type Reader interface {
 	// Open chooses the newest moment of t and returns its rows at that moment.
-	// exact asks for a moment whose place in the source's log is known as
-	// exactly as can be had, which may cost a wait of some seconds.
+	// exact asks for all that Pinned can say of it: of a source a place in the
+	// log that is known as exactly as can be had, which may cost a wait of some
+	// seconds; of a lake its rows and the newest position, which costs a reading
+	// of the positions.
 	Open(ctx context.Context, t *catalog.Table, exact bool) (View, error)
 	// State says how far the side has come, over the given tables together.
 	State(ctx context.Context, tables []*catalog.Table) (State, error)
@@ -67,17 +69,25 @@ type Pinned struct {
 	// Moment names the moment in the words of its side: "final", "snapshot 42",
 	// "log 0/16B3748".
 	Moment string
-	// Rows is about how many rows the table has. It decides how many buckets
-	// there are and nothing else.
+	// Rows is about how many rows the table has; 0: not known. It decides how
+	// many buckets there are and nothing else.
 	Rows int64
 	// Time is the moment by the source's clock; zero when the side has none.
 	Time time.Time
-	// Log says where the moment stands in the source's log; nil when the side
-	// has none.
+	// Through is nil unless the source follows another server: then everything
+	// that was committed there up to Through is in the rows, zero when the source
+	// cannot tell.
+	Through *time.Time
+	// Log says where the moment stands in the log that the stream is read from;
+	// nil when the side has none.
 	Log *LogRange
 	// Newest is, of a lake, the newest change that it holds of the table.
 	Newest Newest
 }
+
+// ErrMomentGone is wrapped by an error of a View when its moment can no longer
+// be read, and a new one probably can: its table is then read anew.
+var ErrMomentGone = errors.New("the moment can no longer be read")
 
 // A LogRange bounds a moment in the source's log: every change below Low
 // is in the rows of that moment, no change above High is. Low and High are
@@ -85,6 +95,15 @@ type Pinned struct {
 type LogRange struct {
 	Low  *cdc.Body `json:"-"` // nil: not known
 	High cdc.Body  `json:"-"`
+}
+
+// passedBy reports whether a body is above everything that the moment can
+// reflect. A place in PostgreSQL's log is the first half of a body alone.
+func (l *LogRange) passedBy(at cdc.Body) bool {
+	if l.High.Hi != 0 {
+		return at.Hi > l.High.Hi
+	}
+	return at.Compare(l.High) > 0
 }
 
 // Newest is the newest change of a table that a lake holds.
@@ -140,16 +159,17 @@ type Options struct {
 	// must have come past the last change of a source row before a difference
 	// counts: longer than shards are ever apart. A difference is a finding when
 	// the source row was the same in at least two later looks and the lake
-	// still differed, and (a) Watermark has passed the time at which the row
+	// still differed, and (a) Watermark has passed the moment at which the row
 	// was first seen as it is, or (b) the lake holds a change of any table that
 	// was committed Settle after that time, or (c) for as long as Settle
-	// neither side has moved at all. 0: never look again.
+	// neither side has moved at all. A source that follows another server must
+	// also have come as far as the lake was when its rows were first seen as they
+	// are (Pinned.Through). 0: never look again.
 	Settle time.Duration
 	// Retries is how many times suspects are looked at; default 20.
 	Retries int
-	// Watermark returns a time of the source's clock: everything committed
-	// before it is in the lake, in every shard. Nil, or a zero time: not known.
-	Watermark func(context.Context) (time.Time, error)
+	// Watermark says what is certainly in the lake. Nil: nothing is known.
+	Watermark func(context.Context) (Watermark, error)
 	// Timeout ends the run: tables not decided by then are inconclusive. 0: none.
 	Timeout time.Duration
 
@@ -173,6 +193,13 @@ type Options struct {
 	Now func() time.Time
 	// Wait waits between looks; default a timer.
 	Wait func(context.Context, time.Duration) error
+}
+
+// A Watermark says up to where a lake has every change, of every shard. The
+// zero value says nothing.
+type Watermark struct {
+	Time     time.Time    // everything committed before it, by the source's clock
+	Position cdc.Position // everything below it, of tables with the pipeline's kind of position
 }
 
 // A Progress is one step of Run.
@@ -234,7 +261,7 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Option
 	group.SetLimit(max(o.Concurrency, 1))
 	for i, t := range tables {
 		group.Go(func() error {
-			c := comparison{table: t, tables: tables, source: source, lake: lake, options: &o, tell: tell, saved: saved}
+			c := comparison{pipeline: p, table: t, tables: tables, source: source, lake: lake, options: &o, tell: tell, saved: saved}
 			var err error
 			report.Tables[i], err = c.run(work)
 			tell(Progress{Table: t.Source, Step: Decided, Report: &report.Tables[i]})

@@ -82,6 +82,9 @@ type Side struct {
 	Rows   *uint64 `json:"rows"`             // nil: not read to the end
 	// Time is the moment by the source's clock; nil when the side has none.
 	Time *time.Time `json:"time,omitempty"`
+	// Through is of a source that follows another server: what was committed
+	// there by then is in the rows. Nil when it follows none, or cannot tell.
+	Through *time.Time `json:"through,omitempty"`
 	// Log is where the moment stands in the source's log: 32 hexadecimal
 	// digits as in the pipeline file's floors, none when the side has no log.
 	Log *LogText `json:"log,omitempty"`
@@ -104,7 +107,10 @@ type NewestText struct {
 // pin notes the moment of a view.
 func (s *Side) pin(p Pinned) {
 	s.Moment = p.Moment
-	s.Time, s.Log, s.Newest = nil, nil, nil
+	s.Time, s.Through, s.Log, s.Newest = nil, p.Through, nil, nil
+	if p.Through != nil && p.Through.IsZero() {
+		s.Through = nil
+	}
 	if !p.Time.IsZero() {
 		s.Time = &p.Time
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -68,6 +69,8 @@ func sampleReport(t *testing.T) *reconcile.Report {
 
 func TestReportGolden(t *testing.T) {
 	report := sampleReport(t)
+	through := time.Date(2026, 11, 1, 2, 3, 4, 5000, time.UTC)
+	report.Tables[1].Source.Through = &through
 	for _, tt := range []struct {
 		name string
 		show bool

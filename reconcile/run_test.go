@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -153,6 +154,72 @@ func TestWhatCannotBeReadIsInconclusive(t *testing.T) {
 					t.Errorf("exit status %d, want 2", report.ExitStatus())
 				}
 			})
+		}
+	}
+}
+
+// A moment that is gone is replaced by a new one, a few times: nothing is
+// counted twice.
+func TestMomentGone(t *testing.T) {
+	for gone, want := range map[int64]reconcile.Verdict{1: reconcile.Different, 2: reconcile.Different, 3: reconcile.Inconclusive} {
+		for _, o := range []reconcile.Options{{}, {Keys: map[string]*reconcile.Keys{reconciletest.Changes: changesKeys(t, "0", "1")}}} {
+			sourceTables, lakeTables := someTables()
+			source := &goneSource{Reader: &reconciletest.Memory{Tables: sourceTables}}
+			source.left.Store(gone)
+			o.Tables = []string{reconciletest.Changes}
+			report, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), source, &reconciletest.Memory{Tables: lakeTables}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := report.Tables[0]
+			if got.Verdict != want || (got.Why != "") != (want == reconcile.Inconclusive) {
+				t.Errorf("gone %d times: %s, why %q; want %s", gone, got.Verdict, got.Why, want)
+			}
+			if want == reconcile.Different && (got.Counts != reconcile.Counts{Missing: 1} || *got.Source.Rows != *got.Lake.Rows+1) {
+				t.Errorf("gone %d times: %+v, %d rows and %d", gone, got.Counts, *got.Source.Rows, *got.Lake.Rows)
+			}
+		}
+	}
+}
+
+func changesKeys(t *testing.T, keys ...string) *reconcile.Keys {
+	t.Helper()
+	var texts [][]string
+	for _, key := range keys {
+		texts = append(texts, []string{key})
+	}
+	k, err := reconcile.NewKeys(reconciletest.Table(t, reconciletest.Pipeline(t), reconciletest.Changes), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// A goneSource loses its first moments after the last row.
+type goneSource struct {
+	reconcile.Reader
+	left atomic.Int64
+}
+
+func (g *goneSource) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
+	v, err := g.Reader.Open(ctx, t, exact)
+	return &goneView{View: v, gone: g.left.Add(-1) >= 0}, err
+}
+
+type goneView struct {
+	reconcile.View
+	gone bool
+}
+
+func (v *goneView) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
+	return func(yield func(reconcile.Row, error) bool) {
+		for row, err := range v.View.Rows(ctx, part) {
+			if !yield(row, err) {
+				return
+			}
+		}
+		if v.gone {
+			yield(reconcile.Row{}, fmt.Errorf("read: %w", reconcile.ErrMomentGone))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"icehose/cdc"
 )
 
 // A suspect is a key whose rows differ. It becomes a finding, or agrees, or
@@ -11,18 +13,28 @@ import (
 type suspect struct {
 	key    []byte // canonical bytes
 	bucket int
-	state  string    // of the source's rows, as last read
-	since  time.Time // by the source's clock: when they were first read so
-	looks  int       // how many later looks found them so
-	moved  bool      // the source's rows changed between two looks
+	state  string // of the source's rows, as last read
+	since  moment // when they were first read so
+	looks  int    // how many later looks found them so
+	moved  bool   // the source's rows changed between two looks
+
+	lake      string    // the state of the lake's rows, as last read
+	lakeSince time.Time // the newest commit of the lake table when they were first read so
 
 	differences [3]difference
 	behind      *Behind
 }
 
-func (c *comparison) suspect(source, lake *rowSet, p pair, at time.Time) *suspect {
+// A moment is when a source was read.
+type moment struct {
+	at      time.Time // by the source's clock, ours when it has none
+	through *time.Time
+	log     *LogRange
+}
+
+func (c *comparison) suspect(source, lake *rowSet, p pair, at moment, lakeAt time.Time) *suspect {
 	s := &suspect{
-		key: append([]byte{}, p.key...), state: source.state(p.source), since: at,
+		key: append([]byte{}, p.key...), state: source.state(p.source), since: at, lake: lake.state(p.lake), lakeSince: lakeAt,
 		differences: compareKey(p.source, p.lake),
 	}
 	switch {
@@ -39,29 +51,48 @@ func (c *comparison) suspect(source, lake *rowSet, p pair, at time.Time) *suspec
 
 // evidence is what a look shows of how far the lake has come.
 type evidence struct {
-	now       time.Time // by the source's clock
-	watermark time.Time
+	source    moment // of the look
+	watermark Watermark
 	newest    time.Time // commit time of the newest change in the lake
 	quiet     time.Time // since when neither side has moved; zero: one has
 }
 
-// proves reports whether the lake must have the last change of the suspect.
-func (e *evidence) proves(s *suspect, settle time.Duration) bool {
+// proves reports whether the lake must have the last change of the suspect,
+// and the source that of the lake's rows.
+func (c *comparison) proves(e *evidence, s *suspect) bool {
+	settle := c.options.Settle
 	switch {
 	case s.looks < 2:
 		return false
-	case !e.watermark.IsZero() && !e.watermark.Before(s.since):
+	case e.source.through != nil && e.source.through.Before(s.lakeSince):
+		return false // the lake may have what the source has not yet
+	case !e.watermark.Time.IsZero() && !e.watermark.Time.Before(s.since.at):
 		return true
-	case !e.newest.IsZero() && !e.newest.Before(s.since.Add(settle)):
+	case c.passed(e.watermark.Position, &s.since):
+		return true
+	case !e.newest.IsZero() && !e.newest.Before(s.since.at.Add(settle)):
 		return true
 	case e.quiet.IsZero():
 		return false
 	}
 	from := e.quiet
-	if s.since.After(from) {
-		from = s.since
+	if s.since.at.After(from) {
+		from = s.since.at
 	}
-	return e.now.Sub(from) >= settle
+	return e.source.at.Sub(from) >= settle
+}
+
+// passed reports whether a position is above every change that a moment of the
+// source can reflect.
+func (c *comparison) passed(position cdc.Position, m *moment) bool {
+	if position == "" || m.log == nil || c.table.Position != c.pipeline.Source.Position {
+		return false
+	}
+	if epoch := fmt.Sprintf("%04x", c.pipeline.EpochAt(m.at)); position.Epoch() != epoch {
+		return position.Epoch() > epoch
+	}
+	body, err := cdc.ParseBody(position.Body())
+	return err == nil && m.log.passedBy(body)
 }
 
 // A settling looks at suspects again until they are told apart.
@@ -129,8 +160,8 @@ func (s *settling) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read source: %w", err)
 	}
-	e.now = at
-	lake, _, err := s.read(ctx, s.lake, part)
+	e.source = s.momentOf(&at)
+	lake, lakeAt, err := s.read(ctx, s.lake, part)
 	if err != nil {
 		return fmt.Errorf("read lake: %w", err)
 	}
@@ -140,7 +171,12 @@ func (s *settling) look(ctx context.Context) error {
 	}
 	open := s.open[:0]
 	for _, old := range s.open {
-		keep, err := s.again(old, source, lake, byKey[string(old.key)], &e)
+		p := byKey[string(old.key)]
+		if agree(p.source, p.lake) {
+			s.report.InFlight++
+			continue
+		}
+		keep, err := s.again(old, s.suspect(source, lake, p, e.source, lakeAt.Newest.Committed), &e)
 		if err != nil {
 			return err
 		}
@@ -188,30 +224,28 @@ func (s *settling) observe(ctx context.Context, e *evidence) error {
 }
 
 // read reads the part at the newest moment of a side.
-func (s *settling) read(ctx context.Context, side Reader, part Part) (*rowSet, time.Time, error) {
+func (s *settling) read(ctx context.Context, side Reader, part Part) (*rowSet, Pinned, error) {
 	view, err := side.Open(ctx, s.table, false)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, Pinned{}, err
 	}
 	defer func() { _ = view.Close() }() // it only read
 	set, err := fetch(ctx, view, part, nil)
-	return set, s.timeOf(view.Pinned().Time), err
+	return set, view.Pinned(), err
 }
 
 // again judges a suspect by a new look, and reports whether it stays one.
-func (s *settling) again(old *suspect, source, lake *rowSet, p pair, e *evidence) (bool, error) {
-	if agree(p.source, p.lake) {
-		s.report.InFlight++
-		return false, nil
-	}
-	seen := s.suspect(source, lake, p, e.now)
+func (s *settling) again(old, seen *suspect, e *evidence) (bool, error) {
 	old.differences, old.behind = seen.differences, seen.behind
+	if seen.lake != old.lake {
+		old.lake, old.lakeSince = seen.lake, seen.lakeSince
+	}
 	if seen.state != old.state {
-		old.state, old.since, old.looks, old.moved = seen.state, e.now, 0, true
+		old.state, old.since, old.looks, old.moved = seen.state, seen.since, 0, true
 		return true, nil
 	}
 	old.looks++
-	if !e.proves(old, s.options.Settle) {
+	if !s.proves(e, old) {
 		return true, nil
 	}
 	return false, s.find(s.report, old)

@@ -2,8 +2,6 @@ package reconcile_test
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/reconcile"
 	"icehose/reconcile/reconciletest"
 )
@@ -26,6 +25,8 @@ type world struct {
 	lake    []reconciletest.Row
 	newest  time.Time // commit time that the lake holds
 	marks   [2]int    // moved by every change
+	follows bool      // the source follows another server
+	through time.Time // what it has of that one's changes
 	waits   int
 	pending []event
 	failing int // openings of the source that fail
@@ -119,8 +120,23 @@ func (s side) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile
 		return nil, errLost
 	}
 	v, err := (&reconciletest.Memory{Tables: reconciletest.Tables{reconciletest.Changes: rows}}).Open(ctx, t, exact)
-	return sideView{View: v, now: s.now}, err
+	if err != nil {
+		return nil, err
+	}
+	pinned := v.Pinned()
+	if s.isLake {
+		pinned.Newest.Committed = s.newest
+	} else {
+		pinned.Time, pinned.Log = s.now, &reconcile.LogRange{High: s.logEnd()}
+		if through := s.through; s.follows {
+			pinned.Through = &through
+		}
+	}
+	return sideView{View: v, pinned: pinned}, nil
 }
+
+// logEnd is where the source's log ends.
+func (w *world) logEnd() cdc.Body { return cdc.Body{Hi: 1000 + uint64(w.marks[0])} }
 
 func (s side) State(context.Context, []*catalog.Table) (reconcile.State, error) {
 	s.mu.Lock()
@@ -133,26 +149,23 @@ func (s side) State(context.Context, []*catalog.Table) (reconcile.State, error) 
 
 type sideView struct {
 	reconcile.View
-	now time.Time
+	pinned reconcile.Pinned
 }
 
-func (v sideView) Pinned() reconcile.Pinned {
-	p := v.View.Pinned()
-	p.Time = v.now
-	return p
-}
-
-func (v sideView) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
-	return v.View.Rows(ctx, part)
-}
+func (v sideView) Pinned() reconcile.Pinned { return v.pinned }
 
 func (w *world) run(t *testing.T, o reconcile.Options) reconcile.TableReport {
+	t.Helper()
+	return w.runOf(t, reconciletest.Pipeline(t), o)
+}
+
+func (w *world) runOf(t *testing.T, p *catalog.Pipeline, o reconcile.Options) reconcile.TableReport {
 	t.Helper()
 	o.Tables, o.Now, o.Wait = []string{reconciletest.Changes}, w.clock, w.wait
 	if o.Settle == 0 {
 		o.Settle = 10 * time.Second
 	}
-	report, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), side{w, false}, side{w, true}, o)
+	report, err := reconcile.Run(t.Context(), p, side{w, false}, side{w, true}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,31 +290,6 @@ func TestSettleNeedsTheLakeToBePast(t *testing.T) {
 	}
 	if got := w.run(t, reconcile.Options{Settle: 2 * time.Second}); got.Verdict != reconcile.Equal || got.InFlight == 0 {
 		t.Errorf("a lag of 15 s with a settle time of 2 s: %s %+v %s", got.Verdict, got.Counts, got.Why)
-	}
-}
-
-// A watermark decides at once what settling would wait for.
-func TestWatermark(t *testing.T) {
-	w := newWorld()
-	w.setSource(7, "new")
-	for i := 1; i < 60; i++ {
-		w.after(time.Duration(i)*time.Second, func(w *world) { w.setSource(50, "at "+w.now.String()) })
-	}
-	late := func(context.Context) (time.Time, error) { return begin.Add(-time.Second), nil }
-	if got := w.run(t, reconcile.Options{Watermark: late, Retries: 4}); got.Verdict != reconcile.Inconclusive || got.Undecided != 1 {
-		t.Errorf("before the watermark: %s %+v", got.Verdict, got.Counts)
-	}
-	w = newWorld()
-	w.setSource(7, "new")
-	passed := func(context.Context) (time.Time, error) { return begin, nil }
-	if got := w.run(t, reconcile.Options{Watermark: passed}); got.Verdict != reconcile.Different || w.waits > 3 {
-		t.Errorf("behind the watermark: %s after %d looks", got.Verdict, w.waits)
-	}
-	broken := func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no heartbeat") }
-	w = newWorld()
-	w.setSource(7, "new")
-	if got := w.run(t, reconcile.Options{Watermark: broken, Retries: 3}); got.Verdict != reconcile.Inconclusive || !strings.Contains(got.Why, "no heartbeat") {
-		t.Errorf("without a watermark that can be read: %s, %s", got.Verdict, got.Why)
 	}
 }
 

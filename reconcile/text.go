@@ -98,6 +98,9 @@ func (t *TableReport) notes() []string {
 		}
 		notes = append(notes, note)
 	}
+	if t.Source.Through != nil {
+		notes = append(notes, fmt.Sprintf("%s: the source follows another server: it had what was committed there up to %s", t.Table, t.Source.Through.UTC().Format("2006-01-02T15:04:05.000000Z")))
+	}
 	if t.InFlight > 0 {
 		notes = append(notes, fmt.Sprintf("%s: keys that were in flight and agree now: %d", t.Table, t.InFlight))
 	}

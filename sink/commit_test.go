@@ -81,6 +81,56 @@ func TestFenced(t *testing.T) {
 	first.want("item", "1 a")
 }
 
+// TestOpenBesideWriter: a writer that commits while another opens removes files
+// that this one has read the names of. It reads again, and neither misses a
+// deleted key nor is fenced; where the other always comes first, it says so.
+func TestOpenBesideWriter(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		at      int // the read before which the other commits: the scan or the file
+		commits int
+		want    error
+	}{{1, 1, nil}, {2, 1, nil}, {1, 1000, sink.ErrFenced}} {
+		t.Run(fmt.Sprintf("%d commits from read %d on", test.commits, test.at), func(t *testing.T) {
+			t.Parallel()
+			first := newRig(t, sink.Options{})
+			var s source
+			first.flush(s.upsert(1, 1, "a"), s.upsert(2, 2, "b"))
+			first.flush(s.remove(10, 1))
+			removal, reads := s.remove(11, 2), 0
+			first.lake.Fault = func(step sinktest.Step, table string) error {
+				if step != sinktest.Reading || table != "lake.item" {
+					return nil
+				}
+				if reads++; reads < test.at || reads >= test.at+test.commits {
+					return nil
+				}
+				fault := first.lake.Fault
+				first.lake.Fault = nil
+				first.flush(removal)
+				removal = s.remove(11+s.n, 2)
+				first.lake.Fault = fault
+				return nil
+			}
+			second, err := sink.Open(t.Context(), pipeline(t), first.lake, sink.Options{})
+			first.lake.Fault = nil
+			if !errors.Is(err, test.want) {
+				t.Fatalf("open after %d reads: %v", reads, err)
+			}
+			if err != nil {
+				return
+			}
+			if err := second.Deliver(t.Context(), []sink.Delivery{s.upsert(5, 1, "late"), s.upsert(6, 2, "late"), s.upsert(20, 3, "c")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := second.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first.want("item", "3 c")
+		})
+	}
+}
+
 // TestAmbiguousCommit: a commit that happened although it failed is found, one
 // that did not is repeated, and neither is done twice.
 func TestAmbiguousCommit(t *testing.T) {

@@ -129,23 +129,44 @@ func checkKey(columns []catalog.Column, key []int, t *catalog.Table) error {
 
 func (w *writer) name() string { return w.table.Database() + "." + w.table.Name() }
 
-// load reads what the last commit left.
+// loads bounds how often a table is read while others write it.
+const loads = 3
+
+// load reads what the last commit left. Another sink that commits meanwhile
+// removes files that the notes name, and what is read of rows and notes may be
+// of different commits: then all of it is read anew.
 func (w *writer) load(ctx context.Context) error {
-	state, err := w.store.Load(ctx)
-	if err != nil {
-		return err
+	for n := 1; ; n++ {
+		state, err := w.store.Load(ctx)
+		if err != nil {
+			return err
+		}
+		w.commitID = state.Properties[PropertyCommit]
+		err = w.restore(ctx, &state)
+		if w.guard != nil { // of a changelog the notes alone were read
+			err = w.fenced(ctx, err)
+		}
+		if n == loads || !errors.Is(err, ErrFenced) {
+			return err
+		}
+		w.log.InfoContext(ctx, "table changed while it was read", slog.String("table", w.name()), slog.Int("attempt", n))
 	}
+}
+
+// restore takes over what state says, and what the files and rows that it
+// speaks of do.
+func (w *writer) restore(ctx context.Context, state *State) (err error) {
 	w.offsets = make(offsets)
 	if text := state.Properties[PropertyOffsets]; text != "" {
 		if err := json.Unmarshal([]byte(text), &w.offsets); err != nil {
 			return fmt.Errorf("read table property %s: %w", PropertyOffsets, err)
 		}
 	}
-	w.commitID = state.Properties[PropertyCommit]
 	w.rows.Store(state.Rows)
 	if w.guard == nil {
 		return nil
 	}
+	w.guard = newGuard(w.guard.horizon)
 	if err := w.guard.readHorizon(state.Properties[PropertyHorizon]); err != nil {
 		return err
 	}
@@ -354,12 +375,15 @@ func (w *writer) landed(ctx context.Context, f *flight) (bool, error) {
 	return false, ErrFenced
 }
 
-// fenced returns err, or ErrFenced with it if another sink has written the
-// table: its commits remove files that this one still counts on.
+// fenced returns err, and ErrFenced with it if another sink has written the
+// table since w read it: its commits remove files that w still counts on.
 func (w *writer) fenced(ctx context.Context, err error) error {
 	state, lookErr := w.store.Load(ctx)
-	if lookErr == nil && state.Properties[PropertyCommit] != w.commitID {
-		return fmt.Errorf("%w: %w", ErrFenced, err)
+	switch {
+	case lookErr != nil:
+		return joinLine(err, lookErr)
+	case state.Properties[PropertyCommit] != w.commitID:
+		return joinLine(ErrFenced, err)
 	}
 	return err
 }

@@ -66,8 +66,11 @@ type Explanation struct {
 
 // Explain transforms one record alone and says how. Values pass through the
 // functions that Batch calls.
-func (t *Transformer) Explain(record Record) Explanation {
-	e := Explanation{Result: t.Batch([]Record{record})[0]}
+func (t *Transformer) Explain(record Record) Explanation { return t.ExplainWithin(record, nil) }
+
+// ExplainWithin is Explain of a record whose answer has to fit in room.
+func (t *Transformer) ExplainWithin(record Record, room Room) Explanation {
+	e := Explanation{Result: t.BatchWithin([]Record{record}, room)[0]}
 	if record.Unread != "" {
 		return e
 	}

@@ -103,7 +103,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.out, "%d rows of ten columns, 2 connections\n\n%-42s %9s %9s %9s\n", b.rows, "", "seconds", "x hashing", "peak MB")
+	_, _ = fmt.Fprintf(b.out, "%d rows of ten columns, 2 connections\n\n%-52s %9s %9s %9s\n", b.rows, "", "seconds", "x hashing", "peak MB")
 	if err := b.query(ctx, "PostgreSQL: count(*)", "SELECT count(*) FROM t"); err != nil {
 		return err
 	}
@@ -113,35 +113,45 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.measure(ctx, "equal", 0); err != nil {
 		return err
 	}
-	for _, statement := range []string{fmt.Sprintf("UPDATE t SET note = note || '!' WHERE id %% %d = 0", max(1, b.rows/1000)), "VACUUM ANALYZE t"} {
-		if _, err := b.conn.Exec(ctx, statement); err != nil {
-			return err
-		}
+	changed, err := b.conn.Exec(ctx, fmt.Sprintf("UPDATE t SET note = note || '!' WHERE id %% %d = 0", max(1, b.rows/differing)))
+	if err == nil {
+		_, err = b.conn.Exec(ctx, "VACUUM ANALYZE t")
 	}
-	return b.measure(ctx, "1,000 rows differ", 1)
+	if err != nil {
+		return err
+	}
+	return b.measure(ctx, fmt.Sprintf("%d rows differ", changed.RowsAffected()), changed.RowsAffected())
 }
 
-// measure times the three programs; status is what reconcile must end with.
-func (b *bench) measure(ctx context.Context, what string, status int) error {
+// differing is about how many rows differ, scattered, in the second measurement.
+const differing = 1000
+
+// measure times the programs, each of which must find so many rows that differ.
+func (b *bench) measure(ctx context.Context, what string, differ int64) error {
 	for _, flags := range [][]string{{}, {"--stream"}} {
 		args := append([]string{
-			"reconcile", "--pipeline", filepath.Join(b.dir, "pipeline.yaml"), "--lake", filepath.Join(b.dir, "lake"), "--source", b.dsn,
+			"--json", "reconcile", "--pipeline", filepath.Join(b.dir, "pipeline.yaml"), "--lake", filepath.Join(b.dir, "lake"), "--source", b.dsn,
 			"--settle", "0s", "--max-findings", "2000",
 		}, flags...)
 		name := strings.TrimSpace("reconcile "+strings.Join(flags, " ")) + ", " + what
-		if err := b.command(ctx, name, status, filepath.Join(b.dir, "icehose"), args...); err != nil {
+		status := 0
+		if differ > 0 {
+			status = 1
+		}
+		if err := b.command(ctx, name, status, fmt.Sprintf("\"differs\": %d,", differ), filepath.Join(b.dir, "icehose"), args...); err != nil {
 			return err
 		}
 	}
 	if b.reladiff == "" {
 		return nil
 	}
-	url := strings.Replace(b.dsn, "?sslmode=disable", "", 1)
-	args := []string{url, "t2", url, "t", "-k", "id", "--stats"}
+	url := "postgresql://" + strings.TrimSuffix(strings.TrimPrefix(b.dsn, "postgres://"), "?sslmode=disable")
+	// By digests, as between two servers: of one it would join the tables.
+	args := []string{url, "t2", url, "t", "-k", "id", "--stats", "--algorithm", "hashdiff", "--threads", "2"}
 	for _, column := range []string{"customer", "status", "price", "tax", "created", "updated", "note", "paid", "due"} {
 		args = append(args, "-c", column)
 	}
-	return b.command(ctx, "reladiff, two tables of PostgreSQL, "+what, 0, b.reladiff, args...)
+	return b.command(ctx, "reladiff, two tables of PostgreSQL, "+what, 0, fmt.Sprintf("\n%d rows updated\n", differ), b.reladiff, args...)
 }
 
 // prepare makes the table, a copy of it for reladiff, the program and the lake.
@@ -253,7 +263,7 @@ func (b *bench) report(name string, took time.Duration, megabytes int64) {
 	if megabytes > 0 {
 		memory = fmt.Sprint(megabytes)
 	}
-	_, _ = fmt.Fprintf(b.out, "%-42s %9.2f %9s %9s\n", name, took.Seconds(), ratio, memory)
+	_, _ = fmt.Fprintf(b.out, "%-52s %9.2f %9s %9s\n", name, took.Seconds(), ratio, memory)
 }
 
 // query times a statement the second time it runs.
@@ -273,8 +283,9 @@ func (b *bench) query(ctx context.Context, name, sql string) error {
 	return nil
 }
 
-// command times a program, and checks its exit status.
-func (b *bench) command(ctx context.Context, name string, status int, program string, args ...string) error {
+// command times a program, and checks its exit status and that it says what is
+// wanted.
+func (b *bench) command(ctx context.Context, name string, status int, want, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -284,8 +295,8 @@ func (b *bench) command(ctx context.Context, name string, status int, program st
 	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
 		return err
 	}
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		return fmt.Errorf("%s: exit status %d, want %d: %s", name, got, status, out.String())
+	if got := cmd.ProcessState.ExitCode(); got != status || !strings.Contains(out.String(), want) {
+		return fmt.Errorf("%s: exit status %d, want %d and %q: %s", name, got, status, want, out.String())
 	}
 	megabytes := int64(0)
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {

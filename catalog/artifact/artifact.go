@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +29,9 @@ import (
 // DefaultWarehouse stands in the artifacts when no warehouse is named. No
 // bucket can have this name, so nothing is created in a wrong place.
 const DefaultWarehouse = "s3://WAREHOUSE"
+
+// warehouse is a URI that can stand in SQL, JSON and YAML as it is.
+var warehouse = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9._~/@:+=-]+$`)
 
 // Options are the settings of Generate.
 type Options struct {
@@ -65,6 +69,9 @@ type generator struct {
 // tables.
 func Generate(p *catalog.Pipeline, o Options) (*Result, error) {
 	o.Warehouse = strings.TrimRight(cmp.Or(o.Warehouse, DefaultWarehouse), "/")
+	if !warehouse.MatchString(o.Warehouse) {
+		return nil, fmt.Errorf("generate: warehouse: want a URI such as s3://my-lake/warehouse, got %q", o.Warehouse)
+	}
 	if err := checkLosses(p); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"icehose/catalog"
-	"icehose/internal/canon"
 )
 
 // A Dialect is an engine's SQL.
@@ -48,6 +47,15 @@ func (d Dialect) equal(names []string, left, right string) string {
 		parts[i] = left + d.quote(n) + " = " + right + d.quote(n)
 	}
 	return strings.Join(parts, " AND ")
+}
+
+// sets renders the assignments of an UPDATE from the relation s.
+func (d Dialect) sets(names []string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = d.quote(n) + " = s." + d.quote(n)
+	}
+	return strings.Join(parts, ",\n  ")
 }
 
 // text renders a string literal. Spark reads backslashes in it.
@@ -187,17 +195,6 @@ func (d Dialect) joined(expressions []string) string {
 		return "nullif(concat_ws(',',\n        " + list + "), '')"
 	}
 	return "nullif(array_join(ARRAY[\n        " + list + "], ','), '')"
-}
-
-// defaultOf renders what a null of rows from before the column means.
-func (d Dialect) defaultOf(c *catalog.Column) (string, error) {
-	plain := *c
-	plain.AllowLossy = nil
-	text, err := canon.Append(nil, &plain, canon.Record, []byte(*c.Default))
-	if err != nil {
-		return "", fmt.Errorf("default of column %s: not a value of %s", c.Name, c.Type)
-	}
-	return d.parse(d.text(string(text)), c.Type), nil
 }
 
 // hasDefaults reports whether a column of the table was added with a default.

@@ -41,33 +41,21 @@ type fold struct {
 }
 
 // newFold returns a fold of the changelog, or of the mirror, as it is now.
-func newFold(d Dialect, t *catalog.Table) (*fold, error) {
+func newFold(d Dialect, t *catalog.Table) *fold {
 	columns, data := t.LakeColumns()
 	f := &fold{d: d, t: t, log: d.table(t, ""), columns: columns[:data]}
 	for i := range f.columns {
 		c := &f.columns[i]
 		fill := ""
 		if c.Default != nil {
-			if c.Mask != "" {
-				return nil, fmt.Errorf("default of column %s: the column is masked, and its default would not be", c.Name)
-			}
-			if t.IsKey(c.Name) {
-				return nil, fmt.Errorf("default of column %s: a key column is never null", c.Name)
-			}
-			if !c.NotNull {
-				return nil, fmt.Errorf("default of column %s: without not_null: true a null of the source cannot be told from one of an older row", c.Name)
-			}
-			var err error
-			if fill, err = d.defaultOf(c); err != nil {
-				return nil, err
-			}
+			fill = d.parse(d.text(string(*c.Default)), c.Type)
 		}
 		f.defaults = append(f.defaults, fill)
 		if c.MayBeUnchanged && !t.IsKey(c.Name) && t.Mode == catalog.Changelog && len(t.Key) > 0 {
 			f.partial = append(f.partial, i)
 		}
 	}
-	return f, nil
+	return f
 }
 
 // A cte is a common table expression.
@@ -88,10 +76,7 @@ func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ")
 // currentView is the statement that creates the view of a table's current rows:
 // the fold of a changelog, or a mirror with the defaults of later columns.
 func currentView(d Dialect, t *catalog.Table) ([]byte, error) {
-	f, err := newFold(d, t)
-	if err != nil {
-		return nil, err
-	}
+	f := newFold(d, t)
 	var b strings.Builder
 	if hasDefaults(f.columns) {
 		b.WriteString("-- A column with a default was added later: null in older rows means the default.\n")

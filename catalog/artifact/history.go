@@ -19,11 +19,8 @@ const (
 //
 // It resolves what a change left out within one key. What a key change left out
 // is listed in cdc_unresolved: the view of current rows looks it up.
-func historyView(d Dialect, t *catalog.Table) ([]byte, error) {
-	f, err := newFold(d, t)
-	if err != nil {
-		return nil, err
-	}
+func historyView(d Dialect, t *catalog.Table) []byte {
+	f := newFold(d, t)
 	var b strings.Builder
 	b.WriteString("-- Every row that a key ever had, from cdc_position on and until cdc_valid_to_position,\n" +
 		"-- which is null for current rows. The times are those at which the source committed.\n" +
@@ -33,7 +30,7 @@ func historyView(d Dialect, t *catalog.Table) ([]byte, error) {
 		b.WriteString("-- Where the catalog has no views, make it a TEMPORARY VIEW, without the database.\n")
 	}
 	fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS\n%s;\n", d.table(t, historySuffix), query(f.history()))
-	return []byte(b.String()), nil
+	return []byte(b.String())
 }
 
 func asComment(statement string) string {

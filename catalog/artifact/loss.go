@@ -101,10 +101,11 @@ func narrowing(from, to catalog.Type) []catalog.Loss {
 		losses = append(losses, catalog.LossRound)
 	case whole == 0 || toWhole == 0:
 	default:
-		if fraction > toFraction {
+		integer := to.Kind != catalog.Decimal // which takes no fraction, not even a rounded one
+		if fraction > toFraction && !integer {
 			losses = append(losses, catalog.LossRound)
 		}
-		if whole > toWhole {
+		if whole > toWhole || fraction > toFraction && integer {
 			losses = append(losses, catalog.LossNull)
 		}
 	}

@@ -2,9 +2,11 @@ package artifact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"icehose/catalog"
+	"icehose/cdc"
 )
 
 // A Merge is the SQL that brings the current table of a changelog up to date:
@@ -16,7 +18,8 @@ type Merge struct {
 	// Read counts what is new: columns cdc_read, rows; cdc_late, those at or
 	// below the position that an earlier merge has seen; cdc_highest, the
 	// greatest position, null for none; cdc_malformed, rows whose position has
-	// not the form of one.
+	// not the form of one; cdc_stranger, the greatest position that is not of the
+	// table's kind, null for none.
 	Read string
 	// Changes is the query of what becomes of the keys that are touched: the
 	// columns of the current table, and cdc_ended or, without a key, cdc_ghost.
@@ -58,31 +61,48 @@ func (r *MergeRange) Fill(statement string) string {
 
 // NewMerge returns the SQL of the merge of a changelog.
 func NewMerge(d Dialect, t *catalog.Table) (*Merge, error) {
-	f, err := newFold(d, t)
-	if err != nil {
-		return nil, fmt.Errorf("make merge of %s: %w", fileName(t), err)
-	}
+	f := newFold(d, t)
 	if t.Mode != catalog.Changelog {
 		return nil, fmt.Errorf("make merge of %s: the table is no changelog", fileName(t))
 	}
 	f.log = "${log}"
 	position := d.quote(catalog.ColumnPosition)
 	m := &Merge{Read: fmt.Sprintf(`SELECT count(*) AS cdc_read, count(CASE WHEN c.%[1]s <= '${position}' THEN 1 END) AS cdc_late,
-  max(c.%[1]s) AS cdc_highest, count(CASE WHEN c.%[1]s IS NULL OR length(c.%[1]s) NOT IN (%[2]d, %[3]d) THEN 1 END) AS cdc_malformed
-FROM ${added} AS c`, position, changeLength, loadLength)}
+  max(c.%[1]s) AS cdc_highest, count(CASE WHEN c.%[1]s IS NULL OR length(c.%[1]s) NOT IN (%[2]d, %[3]d) THEN 1 END) AS cdc_malformed,
+  max(CASE WHEN %[4]s THEN c.%[1]s END) AS cdc_stranger
+FROM ${added} AS c`, position, changeLength, loadLength, strange(t.Position, "c."+position))}
 	if len(t.Key) == 0 {
-		m.Changes, m.Count, m.Apply = f.unkeyedChanges(), f.unkeyedCount(), f.unkeyedApply()
-		m.Last = m.Changes
-		return m, nil
+		m.Count, m.Apply = f.unkeyedCount(), f.unkeyedApply()
+	} else {
+		m.Count, m.Apply = f.keyedCount(), f.keyedApply()
 	}
-	ctes, statement := f.keyed(true)
-	ctes = append(f.touched(), ctes...)
+	ctes, statement := f.changes()
 	m.Changes, m.Last = query(ctes, statement), statement
 	for _, c := range ctes {
 		m.Steps = append(m.Steps, Step{Name: c.name, SQL: c.body})
 	}
-	m.Count, m.Apply = f.keyedCount(), f.keyedApply()
 	return m, nil
+}
+
+// strange says that a change's position is not of a kind: what cdc's
+// PositionKind.Fits says.
+func strange(kind cdc.PositionKind, position string) string {
+	arrival, form := fmt.Sprintf("length(%s) <> %d", position, changeLength), ""
+	high := func(digits int, sign string) string {
+		return fmt.Sprintf(" OR substr(%s, %d, %d) %s '%s'", position, bodyStart, digits, sign, strings.Repeat("0", digits))
+	}
+	switch kind.Source {
+	case cdc.SourceNone:
+		arrival = fmt.Sprintf("length(%s) = %d", position, changeLength)
+	case cdc.SourcePostgres:
+		form = high(16, "=")
+	case cdc.SourceMySQL, cdc.SourceOracle:
+		form = high(16, "<>")
+	case cdc.SourceSQLServer:
+		form = high(12, "<>")
+	case cdc.SourceColumn:
+	}
+	return fmt.Sprintf("NOT %s AND (%s%s)", isLoad(position), arrival, form)
 }
 
 // Added returns the relation of the rows that files gained between two
@@ -139,8 +159,24 @@ func CreateCurrent(d Dialect, t *catalog.Table, warehouse string) string {
 	return createFolded(d, t, location)
 }
 
+// AddToCurrent is the statement that adds a column to that table, which has been
+// created without. In Athena it is one of Hive's dialect.
+func AddToCurrent(d Dialect, t *catalog.Table, c catalog.Column) string {
+	return fmt.Sprintf("ALTER TABLE %s ADD COLUMNS (`%s` %s)", ddlTable(d, t, foldedSuffix), c.Name, ddlType(d, d.foldedType(c.Type)))
+}
+
 // LogTable names the changelog, as the dialect quotes it.
 func LogTable(d Dialect, t *catalog.Table) string { return d.table(t, "") }
+
+// changes returns the common table expressions and the select of what becomes
+// of the keys that are touched.
+func (f *fold) changes() ([]cte, string) {
+	if len(f.t.Key) == 0 {
+		return f.unkeyedChanges()
+	}
+	ctes, statement := f.keyed(true)
+	return append(f.touched(), ctes...), statement
+}
 
 // touched lists the keys whose row may have changed: those that new rows speak
 // of, and those that have inherited from one of them by a key change.
@@ -189,12 +225,7 @@ func (f *fold) updates() string {
 func (f *fold) keyedApply() string {
 	d := f.d
 	names := viewColumnNames(f.t)
-	var sets []string
-	for _, name := range names {
-		if !f.t.IsKey(name) {
-			sets = append(sets, d.quote(name)+" = s."+d.quote(name))
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(names), f.t.IsKey)
 	return fmt.Sprintf(`MERGE INTO %s AS t
 USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
 ON %s
@@ -203,7 +234,7 @@ WHEN MATCHED AND %s THEN UPDATE SET
   %s
 WHEN NOT MATCHED AND s.%s IS NOT NULL THEN INSERT (%s)
   VALUES (%s)`, d.table(f.t, foldedSuffix), d.equal(f.t.Key, "t.", "s."), f.dies(), f.updates(),
-		strings.Join(sets, ",\n  "), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
+		d.sets(others), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
 }
 
 func (f *fold) keyedCount() string {
@@ -218,7 +249,7 @@ LEFT JOIN %[4]s AS t ON %[5]s`, position, f.updates(), f.dies(), f.d.table(f.t, 
 func (f *fold) unkeyedCount() string {
 	position := f.d.quote(catalog.ColumnPosition)
 	return fmt.Sprintf(`SELECT
-  count(CASE WHEN NOT s.cdc_ghost AND t.%[1]s IS NULL THEN 1 END) AS cdc_changed,
+  count(CASE WHEN NOT s.cdc_ghost AND (${rebuild} OR t.%[1]s IS NULL) THEN 1 END) AS cdc_changed,
   count(CASE WHEN s.cdc_ghost AND t.%[1]s IS NOT NULL THEN 1 END) AS cdc_deleted
 FROM ${changes} AS s
 LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix))
@@ -226,10 +257,10 @@ LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffi
 
 // unkeyedChanges lists the new rows that count, and the ghosts: rows of the
 // current table that a reload has replaced.
-func (f *fold) unkeyedChanges() string {
+func (f *fold) unkeyedChanges() ([]cte, string) {
 	position := f.d.quote(catalog.ColumnPosition)
 	names := f.d.list(viewColumnNames(f.t), "c.")
-	return query([]cte{f.newest()}, fmt.Sprintf(`SELECT DISTINCT
+	return []cte{f.newest()}, fmt.Sprintf(`SELECT DISTINCT
 %s,
   false AS cdc_ghost
 FROM ${added} AS c
@@ -241,7 +272,7 @@ FROM %s AS c
 CROSS JOIN newest AS n
 WHERE NOT %s
   OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedColumns(), f.inserted(), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
-		position, position, f.log))
+		position, position, f.log)
 }
 
 func (f *fold) unkeyedApply() string {
@@ -251,8 +282,10 @@ func (f *fold) unkeyedApply() string {
 USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
 ON t.%[2]s = s.%[2]s
 WHEN MATCHED AND s.cdc_ghost THEN DELETE
+WHEN MATCHED AND ${rebuild} THEN UPDATE SET
+  %[5]s
 WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (%[3]s)
-  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
+  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."), d.sets(names))
 }
 
 // mergeStatement is the merge as one statement, for those who run it themselves.

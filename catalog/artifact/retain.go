@@ -14,11 +14,8 @@ const RetainDays = 90
 
 // retention are the statements that shrink a changelog: they remove rows that
 // no fold needs any more. The rows that the fold gives stay what they are.
-func retention(d Dialect, t *catalog.Table) ([]byte, error) {
-	f, err := newFold(d, t)
-	if err != nil {
-		return nil, err
-	}
+func retention(d Dialect, t *catalog.Table) []byte {
+	f := newFold(d, t)
 	before := fmt.Sprintf("current_timestamp - INTERVAL '%d' DAY", RetainDays)
 	var b strings.Builder
 	fmt.Fprintf(&b, `-- Removes rows that no fold needs any more: what a later change, a delete or a
@@ -31,17 +28,13 @@ func retention(d Dialect, t *catalog.Table) ([]byte, error) {
 	for _, statement := range f.retention(before) {
 		b.WriteString(statement + ";\n\n")
 	}
-	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // Retention returns the statements that remove what no fold needs of the rows
 // that were committed before a time, given as SQL.
-func Retention(d Dialect, t *catalog.Table, before string) ([]string, error) {
-	f, err := newFold(d, t)
-	if err != nil {
-		return nil, fmt.Errorf("make retention of %s: %w", fileName(t), err)
-	}
-	return f.retention(before), nil
+func Retention(d Dialect, t *catalog.Table, before string) []string {
+	return newFold(d, t).retention(before)
 }
 
 func (f *fold) retention(before string) []string {

@@ -42,16 +42,14 @@ func (g *generator) sql(d Dialect, t *catalog.Table) error {
 	if t.Mode == catalog.Changelog {
 		g.add(path+".folded.sql", g.foldedTable(d, t))
 		g.add(path+".erase.sql", erasure(d, t))
-		statements := map[string]func(Dialect, *catalog.Table) ([]byte, error){".merge.sql": mergeStatement, ".retain.sql": retention}
-		if len(t.Key) > 0 {
-			statements[".history.sql"] = historyView
+		g.add(path+".retain.sql", retention(d, t))
+		merge, err := mergeStatement(d, t)
+		if err != nil {
+			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(statements)) {
-			text, err := statements[name](d, t)
-			if err != nil {
-				return err
-			}
-			g.add(path+name, text)
+		g.add(path+".merge.sql", merge)
+		if len(t.Key) > 0 {
+			g.add(path+".history.sql", historyView(d, t))
 		}
 	}
 	g.add(path+".maintain.sql", maintenance(d, t))

@@ -68,7 +68,7 @@ CREATE TABLE sales.event_old (id bigint NOT NULL, day date NOT NULL, body text, 
 ALTER TABLE sales.event ATTACH PARTITION sales.event_old FOR VALUES FROM ('2000-01-01') TO ('2020-01-01');
 
 CREATE TABLE sales.base (id integer PRIMARY KEY, name text);
-CREATE TABLE sales.special (extra integer) INHERITS (sales.base);
+CREATE TABLE sales.special (extra integer, id integer DEFAULT 7) INHERITS (sales.base);
 ALTER TABLE ONLY sales.special ADD CONSTRAINT special_pkey PRIMARY KEY (id);
 
 CREATE UNLOGGED TABLE sales.scratch (id integer PRIMARY KEY);

@@ -103,7 +103,7 @@ func PostgreSQL() (sql string, want *catalog.SourceSchema) {
 			column("label", "character varying(10)", varying, params(10), literal("it's")),
 			column("n", "smallint", "smallint", null, literal("-1"))),
 		table("sales", "special", []string{"id"},
-			column("id", "integer", "integer"), column("name", "text", "text", null, outOfLine), column("extra", "integer", "integer", null)),
+			column("id", "integer", "integer", literal("7")), column("name", "text", "text", null, outOfLine), column("extra", "integer", "integer", null)),
 		table("sales", "wide", []string{"id"},
 			column("id", "integer", "integer"), column("a", "character varying(240)", varying, params(240), null, outOfLine),
 			column("b", "character varying(260)", varying, params(260), null, outOfLine), column("c", "character(2)", "character", params(2), null),

@@ -31,8 +31,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line,
 // an empty engine the dump's own first lines must say whose it is.
 func Read(name string, text []byte, engine catalog.Engine) (*catalog.SourceSchema, error) {
 	if engine == "" {
-		if engine = detect(text); engine == "" {
-			return nil, &Error{File: name, Line: 1, Reason: "cannot tell whose dump this is: say the engine"}
+		if engine = EngineOf(text); engine == "" {
+			return nil, &Error{File: name, Line: 1, Reason: "cannot tell whose dump this is: give --engine postgresql, mysql or mariadb"}
 		}
 	}
 	var s *catalog.SourceSchema
@@ -59,8 +59,9 @@ func Read(name string, text []byte, engine catalog.Engine) (*catalog.SourceSchem
 	return s, nil
 }
 
-// detect reads the banner that each dump program writes into the first lines.
-func detect(text []byte) catalog.Engine {
+// EngineOf reads the banner that each dump program writes into the first lines;
+// empty without one.
+func EngineOf(text []byte) catalog.Engine {
 	head := text[:min(len(text), 4096)]
 	switch {
 	case bytes.Contains(head, []byte("PostgreSQL database dump")):

@@ -42,6 +42,8 @@ func TestUnreadable(t *testing.T) {
 		{"no table", "SELECT 1;", catalog.PostgreSQL, "f.sql:1: defines no table"},
 		{"pg syntax", "CREATE TABLE a (id int);\n\n-- größe\nCREATE TABLE b (\n id int,,\n x int);", catalog.PostgreSQL, `f.sql:5: syntax error at or near ","`},
 		{"pg twice", "CREATE TABLE a (id int);\n-- x\n\nCREATE TABLE public.a (id int);", catalog.PostgreSQL, "f.sql:4: table public.a is defined twice, first in line 1"},
+		{"pg column of a table twice", "CREATE TABLE a (id int,\n id int);", catalog.PostgreSQL, "f.sql:1: table public.a: column id is defined twice"},
+		{"pg column added twice", "CREATE TABLE a (id int);\nALTER TABLE a ADD COLUMN IF NOT EXISTS id text;\nALTER TABLE a ADD COLUMN id int;", catalog.PostgreSQL, "f.sql:3: alter table public.a: column id is defined twice"},
 		{"pg like", "CREATE TABLE a (id int);\nCREATE TABLE b (LIKE a);", catalog.PostgreSQL, "f.sql:2: table public.b: LIKE another table"},
 		{"pg as", "CREATE TABLE a (id int);\nCREATE TABLE b AS SELECT 1;", catalog.PostgreSQL, "f.sql:2: CREATE TABLE AS"},
 		{"pg column twice", "CREATE TABLE a (id int);\nALTER TABLE a ADD COLUMN id2 int; ALTER TABLE a RENAME COLUMN nope TO b;", catalog.PostgreSQL, "f.sql:2: rename column public.a.nope"},

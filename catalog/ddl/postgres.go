@@ -39,6 +39,8 @@ type postgresTable struct {
 	parent   bool // of partitions: it has no rows of its own
 	unlogged bool
 	plain    []string // columns with storage PLAIN
+	// inherited is how many of its first columns are its parents'.
+	inherited int
 }
 
 func readPostgres(name, text string) (*catalog.SourceSchema, error) {

@@ -26,6 +26,9 @@ func (r *postgresReader) alterTable(s *pg.AlterTableStmt) error {
 func (r *postgresReader) alter(t *postgresTable, c *pg.AlterTableCmd) error {
 	switch c.GetSubtype() { //nolint:exhaustive // the others change nothing that a column is
 	case pg.AlterTableType_AT_AddColumn:
+		if c.GetMissingOk() && t.Column(c.GetDef().GetColumnDef().GetColname()) != nil {
+			return nil
+		}
 		return r.addColumn(t, c.GetDef().GetColumnDef())
 	case pg.AlterTableType_AT_AddConstraint:
 		return r.tableConstraint(t, c.GetDef().GetConstraint())

@@ -50,6 +50,7 @@ func (r *postgresReader) createTable(s *pg.CreateStmt) error {
 			t.PartitionOf = parent.FullName()
 		}
 	}
+	t.inherited = len(t.Columns)
 	for _, n := range s.GetTableElts() {
 		if err := r.tableElement(t, n); err != nil {
 			return fmt.Errorf("table %s: %w", name, err)
@@ -84,9 +85,9 @@ func (r *postgresReader) tableConstraint(t *postgresTable, c *pg.Constraint) err
 }
 
 func (r *postgresReader) addColumn(t *postgresTable, d *pg.ColumnDef) error {
-	if old := t.Column(d.GetColname()); old != nil { // merged with the parent's
-		t.Columns = slices.DeleteFunc(t.Columns, func(c *catalog.SourceColumn) bool { return c == old })
-		defer func() { t.moveTo(old.Name, slices.Index(t.Columns, old)) }()
+	at := slices.IndexFunc(t.Columns, func(c *catalog.SourceColumn) bool { return c.Name == d.GetColname() })
+	if at >= t.inherited {
+		return fmt.Errorf("column %s is defined twice", d.GetColname())
 	}
 	c := &catalog.SourceColumn{Name: d.GetColname(), Nullable: true}
 	def, err := r.columnType(c, d.GetTypeName())
@@ -118,18 +119,12 @@ func (r *postgresReader) addColumn(t *postgresTable, d *pg.ColumnDef) error {
 	if strings.EqualFold(d.GetStorageName(), "plain") {
 		t.plain = append(t.plain, c.Name)
 	}
-	t.Columns = append(t.Columns, c)
-	return nil
-}
-
-// moveTo keeps a column of a child where its parent has it.
-func (t *postgresTable) moveTo(name string, at int) {
 	if at < 0 {
-		return
+		t.Columns = append(t.Columns, c)
+	} else { // merged with the parent's, in its place
+		t.Columns[at] = c
 	}
-	c := t.Column(name)
-	t.Columns = slices.DeleteFunc(t.Columns, func(o *catalog.SourceColumn) bool { return o == c })
-	t.Columns = slices.Insert(t.Columns, at, c)
+	return nil
 }
 
 // columnType sets the column's type, and what a domain says of it. The result

@@ -36,9 +36,7 @@ func (u *updater) complete(d *document, node ast.Node, fresh *proposal, have *ca
 	if len(p.key) > 0 && len(have.Key) == 0 {
 		w.printf("%skey: [%s]\n", indent, strings.Join(scalars(p.key), ", "))
 	}
-	if member(node, "partition") == nil {
-		w.partition(indent, p)
-	}
+	w.choices(indent, p, node)
 	d.insert(d.lines[line+1], w.String())
 	u.added(p)
 	return nil
@@ -347,7 +345,7 @@ func canonicalSpelling(engine catalog.Engine, s string) string {
 	if long, ok := short[t.Name]; ok && engine == catalog.PostgreSQL {
 		t.Name = long
 	}
-	if engine != catalog.PostgreSQL && t.Name != "tinyint" && t.Name != "bit" && strings.HasSuffix(t.Name, "int") {
+	if engine != catalog.PostgreSQL && t.Name != "tinyint" && t.Name != "bit" && (strings.HasSuffix(t.Name, "int") || t.Name == "year") {
 		t.Params = nil // a display width
 	}
 	return t.String()

@@ -65,6 +65,21 @@ func TestDefaultOfOtherCase(t *testing.T) {
 	}
 }
 
+// A default of bytes is their hexadecimal digits, padded as the source does it.
+func TestDefaultOfBytes(t *testing.T) {
+	head := "version: 1\ndatabase: d\nsource: {engine: mariadb, position: mysql}\ntables:\n  - source: s.c\n    mode: changelog\n    columns:\n      - {name: a, type: int, source_type: int}\n"
+	sql := "USE s; CREATE TABLE c (a int, v varbinary(5) NOT NULL DEFAULT 'ab', b binary(4) NOT NULL DEFAULT 'ab', x varbinary(5) NOT NULL DEFAULT 0x00ff);"
+	text, notes := run(t, head, read(t, catalog.MariaDB, sql), discover.Options{})
+	for _, want := range []string{`source_type: varbinary(5), not_null: true, default: "6162"}`, `source_type: binary(4), not_null: true, default: "61620000"}`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if !strings.Contains(notes, "attention s.c x: rows from before it was added have a default that is not a plain value") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
 // What discover does with a type that changed in the source: it follows where
 // the lake can, once, and leaves the rest to a person.
 func TestTypeChanges(t *testing.T) {

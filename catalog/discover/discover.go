@@ -11,12 +11,11 @@
 package discover
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"icehose/catalog"
 )
@@ -82,14 +81,23 @@ func (e *SourceError) Error() string {
 // in errors; text is empty for a new one. Every table and column that cannot
 // be described is a *SourceError; they are joined.
 func Update(name string, text []byte, s *catalog.SourceSchema, o Options) (*Result, error) {
-	u := &updater{name: name, schema: s, options: o}
-	var err error
-	if u.tables, err = selected(s, o.Tables); err != nil {
+	p, begun, err := catalog.Draft(name, text)
+	if err != nil {
 		return nil, err
 	}
-	if len(strings.TrimSpace(string(text))) == 0 {
-		u.create()
-	} else if err := u.update(text); err != nil {
+	u := &updater{name: name, schema: s, options: o}
+	filter := catalog.Pipeline{Include: o.Tables}
+	if u.tables, err = Select(s, o.Tables); err != nil && !slices.ContainsFunc(p.Tables, func(t *catalog.Table) bool {
+		return t != nil && len(s.Tables) > 0 && !filter.Excluded(t.Source) // it is gone
+	}) {
+		return nil, err
+	}
+	if begun {
+		err = u.update(text, p)
+	} else {
+		u.create(text)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(u.problems) > 0 {
@@ -133,17 +141,22 @@ func each(err error) []error {
 	return []error{err}
 }
 
-// selected returns the tables that the patterns select.
-func selected(s *catalog.SourceSchema, patterns []string) ([]*catalog.SourceTable, error) {
-	filter := catalog.Pipeline{Include: patterns}
-	var tables []*catalog.SourceTable
-	for _, t := range s.Tables {
-		if !filter.Excluded(t.FullName()) {
-			tables = append(tables, t)
+// Select returns the tables of a schema that the patterns select, each of them
+// schema.table with % for any text; all tables without patterns. It fails when
+// that is none.
+func Select(s *catalog.SourceSchema, patterns []string) ([]*catalog.SourceTable, error) {
+	for _, p := range patterns {
+		if err := catalog.CheckPattern(p); err != nil {
+			return nil, fmt.Errorf("--tables: %w, such as %[2]s.%% for all of schema %[2]s, got %[2]q", err, p)
 		}
 	}
+	if len(s.Tables) == 0 {
+		return nil, errors.New("the source has no table, or none that the account may see")
+	}
+	filter := catalog.Pipeline{Include: patterns}
+	tables := slices.DeleteFunc(slices.Clone(s.Tables), func(t *catalog.SourceTable) bool { return filter.Excluded(t.FullName()) })
 	if len(tables) == 0 {
-		return nil, errors.New("the source has no table, or none that the patterns select")
+		return nil, fmt.Errorf("--tables: %s matches none of the source's tables, such as %s", strings.Join(patterns, ", "), s.Tables[0].FullName())
 	}
 	return tables, nil
 }
@@ -181,8 +194,8 @@ func (u *updater) problem(table, column, format string, args ...any) {
 	u.problems = append(u.problems, &SourceError{Table: table, Column: column, Reason: fmt.Sprintf(format, args...)})
 }
 
-// create makes a new file.
-func (u *updater) create() {
+// create makes a new file, below the comments that are there.
+func (u *updater) create(comments []byte) {
 	database := u.options.Database
 	if database == "" {
 		if database, _ = lakeName(u.tables[0].Schema); database == "public" || catalog.ReservedTable(database) {
@@ -201,21 +214,10 @@ func (u *updater) create() {
 		w.table("  ", p)
 		u.added(p)
 	}
-	u.text = []byte(w.String())
-}
-
-// decode reads as much of a file as is there: it may be one that a person has
-// begun.
-func decode(name string, text []byte) (*catalog.Pipeline, error) {
-	var p catalog.Pipeline
-	if err := yaml.Unmarshal(text, &p); err != nil {
-		// Parse says the same with file and line; what it has nothing against is new to both.
-		if _, perr := catalog.Parse(name, text); perr != nil {
-			return nil, perr
-		}
-		return nil, fmt.Errorf("%s: cannot be read as YAML: %w", name, err)
+	if comments = bytes.TrimSpace(comments); len(comments) > 0 {
+		comments = append(comments, '\n')
 	}
-	return &p, nil
+	u.text = append(comments, w.String()...)
 }
 
 // find returns the index of the source table in the file; -1 if it has none.

@@ -191,7 +191,7 @@ CREATE TABLE fresh (id int PRIMARY KEY);`
 		{`source_type: "numeric(10,2)"`, `source_type: "numeric(14,2)"`},
 		{"        allow_lossy: [round]\n", "        allow_lossy: [round]\n" +
 			`      - {name: state, type: string, source_type: character varying(5), not_null: true, default: "new"} # default: what rows from before it was added have in it
-      - {name: seen, type: timestamptz, source_type: timestamp with time zone, not_null: true} # infinity and years before 1 fail: the type cannot hold them
+      - {name: seen, type: timestamptz, source_type: timestamp with time zone, not_null: true} # years before 1 fail: the type cannot hold them; DMS writes infinity as the end of the year 9999
       - {name: odd_name, source: Odd name, type: int, source_type: integer} # renamed: the lake takes lower-case letters, digits and underscores
 `},
 		{`"character varying(10)"} ]`, `"character varying(10)"}, {name: name, type: string, source_type: character varying(10), may_be_unchanged: true}, {name: extra, type: string, source_type: "text[]", may_be_unchanged: true} ]`},
@@ -254,6 +254,7 @@ func TestUpdateForms(t *testing.T) {
 		"crlf, no readers": strings.ReplaceAll(strings.Replace(edited, "readers: [duckdb] # nobody else\n", "", 1), "\n", "\r\n"),
 		"crlf, new table":  strings.ReplaceAll(strings.Replace(edited, "public.item", "public.itemx", 1), "\n", "\r\n"),
 		"crlf":             strings.ReplaceAll(edited, "\n", "\r\n"),
+		"comments":         "# mine\n\n  # and more",
 		"no tables":        head,
 		"no line end":      head + "tables:",
 		"empty list":       head + "tables: [] # none yet\nexclude: [a.b]\n",
@@ -275,6 +276,9 @@ func TestUpdateForms(t *testing.T) {
 				if line = strings.TrimRight(line, "\r\n"); !strings.Contains(text, line) && line != "tables: [] # none yet" {
 					t.Errorf("line %q is gone", line)
 				}
+			}
+			if begun := strings.HasPrefix(name, "begun"); begun && strings.Count(text, "on_load: insert") != strings.Count(text, "mode: mirror") {
+				t.Errorf("on_load is not proposed for each mirror:\n%s", text)
 			}
 			if readers := p.BySource("public", "item").Readers; len(readers) == 0 && p.BySource("public", "item").Mode == catalog.Mirror {
 				t.Error("no readers were proposed")
@@ -300,7 +304,8 @@ func TestRefused(t *testing.T) {
 		{"unknown type", "CREATE TABLE a (id int, g public.geometry(Point,4326));", "", discover.Options{}, []string{`column public.a.g: no Iceberg type is known for public.geometry(point,4326): carry its text with --as-text`}},
 		{"columns that collide", `CREATE TABLE a ("Id" int, id int, "ID" int);`, "", discover.Options{}, []string{"column public.a.id: its name in the lake, id, is already that of Id", "column public.a.ID"}},
 		{"tables that collide", `CREATE TABLE a (id int); CREATE TABLE "A" (id int); CREATE TABLE "public"."á" (i int); CREATE TABLE "é" (i int); CREATE TABLE "_" (i int)`, "", discover.Options{}, []string{"its name in the lake, public__, is taken"}},
-		{"no selection", "CREATE TABLE a (id int);", "", discover.Options{Tables: []string{"sales.%"}}, []string{"no table, or none that the patterns select"}},
+		{"no selection", "CREATE TABLE a (id int);", "", discover.Options{Tables: []string{"sales.%"}}, []string{"--tables: sales.% matches none of the source's tables, such as public.a"}},
+		{"a schema alone", "CREATE TABLE a (id int);", "", discover.Options{Tables: []string{"public"}}, []string{`--tables: want schema.table, with % for any text, such as public.% for all of schema public, got "public"`}},
 		{"another engine", "CREATE TABLE a (id int);", "version: 1\ndatabase: d\nsource: {engine: mysql, position: mysql}\n", discover.Options{}, []string{"the file is of a mysql source, but this is postgresql"}},
 		{"broken file", "CREATE TABLE a (id int);", "version: [1", discover.Options{}, []string{"pipeline.yaml:1"}},
 		{"invalid file", "CREATE TABLE a (id int);", head + "tables:\n  - source: public.b\n    mode: miror\n    columns: [{name: x, type: int}]\n", discover.Options{}, []string{`pipeline.yaml:6: tables[0].mode: want mirror, changelog, got "miror"`}},
@@ -316,6 +321,22 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A table that is gone from the source can be asked for by its name.
+func TestSelectionOfWhatIsGone(t *testing.T) {
+	s := read(t, catalog.PostgreSQL, "CREATE TABLE other (id int);")
+	text, notes := run(t, edited, s, discover.Options{Tables: []string{"public.item"}})
+	if text != edited || !strings.Contains(notes, "attention public.item : the source has no such table: kept") || strings.Contains(notes, "orders") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
+func TestSelectOfNothing(t *testing.T) {
+	_, err := discover.Select(&catalog.SourceSchema{Engine: catalog.MySQL}, []string{"a.%"})
+	if err == nil || err.Error() != "the source has no table, or none that the account may see" {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -335,28 +356,6 @@ func TestAPersonHelps(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"other_id int", "g binary", "id int", "v string"}, got); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
-	}
-}
-
-// 500 tables of 4 columns and a page of types; the limit is the issue's, with
-// the time of the parser's own start in it.
-func TestLargeSchema(t *testing.T) {
-	var sql strings.Builder
-	for i := range 500 {
-		fmt.Fprintf(&sql, "CREATE TABLE public.t%d (id bigint NOT NULL, a numeric(10,2), b character varying(20) DEFAULT 'x'::character varying, c timestamp with time zone);\nALTER TABLE ONLY public.t%d ADD CONSTRAINT t%d_pkey PRIMARY KEY (id);\n", i, i, i)
-	}
-	s := read(t, catalog.PostgreSQL, sql.String())
-	text, _ := run(t, "", s, discover.Options{})
-	again, _ := run(t, text, s, discover.Options{})
-	if again != text {
-		t.Error("a second run is not the same")
-	}
-	p, err := catalog.Parse("pipeline.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.Tables) != 500 {
-		t.Errorf("%d tables", len(p.Tables))
 	}
 }
 

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +13,7 @@ import (
 )
 
 // update brings an existing file up to date.
-func (u *updater) update(text []byte) error {
-	p, err := decode(u.name, text)
-	if err != nil {
-		return err
-	}
+func (u *updater) update(text []byte, p *catalog.Pipeline) error {
 	d, err := parseDocument(u.name, text)
 	if err != nil {
 		return err
@@ -221,12 +218,15 @@ func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
 	if source.Default == nil || !c.NotNull || c.Exclude {
 		return
 	}
-	form := canon.Postgres
+	form, raw := canon.Postgres, []byte(source.Default.Text)
 	if u.schema.Engine == catalog.MySQL || u.schema.Engine == catalog.MariaDB {
 		form = canon.MySQL
+		if c.Type.Kind == catalog.Binary || c.Type.Kind == catalog.Fixed {
+			raw = hex.AppendEncode(nil, raw)
+		}
 	}
 	if !source.Default.Expression {
-		if text, err := canon.Append(nil, &c.Column, form, []byte(source.Default.Text)); err == nil {
+		if text, err := canon.Append(nil, &c.Column, form, raw); err == nil {
 			value := catalog.Literal(text)
 			c.Default = &value
 			c.why = strings.TrimPrefix(c.why+"; default: what rows from before it was added have in it", "; ")

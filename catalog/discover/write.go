@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"icehose/catalog"
 )
 
@@ -53,14 +55,23 @@ func readersLine() string {
 		strings.Join(able, ", "), strings.Join(others, ", "))
 }
 
-// partition proposes a table's partition spec.
-func (w *writer) partition(indent string, p *proposal) {
-	switch {
-	case p.mode == catalog.Changelog:
-		w.printf("%spartition: [day(%s)] # a merge reads the files of the last days alone\n", indent, catalog.ColumnCommittedAt)
-	case len(p.key) > 0:
-		w.printf("%s# partition: [\"bucket(16, %s)\"] # suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows\n",
-			indent, p.key[0])
+// choices proposes how a table is delivered and partitioned, as far as a person
+// has not chosen; begun is the person's text, if any.
+func (w *writer) choices(indent string, p *proposal, begun ast.Node) {
+	propose := func(key, text string) {
+		if member(begun, key) == nil {
+			w.WriteString(indent + text + "\n")
+		}
+	}
+	switch p.mode {
+	case catalog.Changelog:
+		propose("partition", "partition: [day("+catalog.ColumnCommittedAt+")] # a merge reads the files of the last days alone")
+	case catalog.Mirror:
+		propose("on_load", "on_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless")
+		propose("on_insert", "on_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless")
+		if len(p.key) > 0 {
+			propose("partition", fmt.Sprintf("# partition: [\"bucket(16, %s)\"] # suits many millions of rows; by key columns alone, since a delete has no others, and before the table has rows", p.key[0]))
+		}
 	}
 }
 
@@ -81,11 +92,7 @@ func (w *writer) table(indent string, p *proposal) {
 	if len(p.key) > 0 {
 		w.printf("%skey: [%s]\n", inner, strings.Join(scalars(p.key), ", "))
 	}
-	if p.mode == catalog.Mirror {
-		w.printf("%son_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless\n", inner)
-		w.printf("%son_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless\n", inner)
-	}
-	w.partition(inner, p)
+	w.choices(inner, p, nil)
 	w.printf("%scolumns:\n", inner)
 	said := make(map[string]bool)
 	for i := range p.columns {

@@ -89,7 +89,7 @@ type Alteration struct {
 // Alterations lists the control records that alter tables, by the time they
 // were built: those whose bodies nobody documents, so that they only tell that
 // something happened. The creation of tables, and the drop that precedes it when
-// a task starts, are not among them.
+// a task starts, are not among them, nor is anything of DMS's own tables.
 func Alterations(records iter.Seq2[kinesis.Record, error]) ([]Alteration, error) {
 	decoder := dms.New(dms.Settings{})
 	var found []Alteration
@@ -98,7 +98,8 @@ func Alterations(records iter.Seq2[kinesis.Record, error]) ([]Alteration, error)
 		if err != nil {
 			return nil, fmt.Errorf("read control records: %w", err)
 		}
-		if decoder.Decode(record.Data, &c) != nil || c.Operation != cdc.Control || c.Schema == "" || c.ControlName == createTable || c.ControlName == "drop-table" {
+		if decoder.Decode(record.Data, &c) != nil || c.Operation != cdc.Control || c.Schema == "" || cdc.IsInternal(c.Table) ||
+			c.ControlName == createTable || c.ControlName == "drop-table" {
 			continue
 		}
 		found = append(found, Alteration{Operation: strings.Clone(c.ControlName), Table: c.Schema + "." + c.Table, BuiltAt: c.BuiltAt})

@@ -97,12 +97,14 @@ func TestAlterations(t *testing.T) {
 func TestInternalTables(t *testing.T) {
 	var stream strings.Builder
 	for i, table := range []string{"awsdms_status", "AWSDMS_STATUS", "orders"} {
-		data, err := json.Marshal(`{"control":{"table-def":{"columns":{"a":{"type":"INT32"}}}},"metadata":{"timestamp":"2026-02-11T08:15:28.901000Z",` +
-			`"record-type":"control","operation":"create-table","partition-key-type":"task-id","schema-name":"a","table-name":"` + table + `"}}`)
-		if err != nil {
-			t.Fatal(err)
+		for _, operation := range []string{"create-table", "add-column"} {
+			data, err := json.Marshal(`{"control":{"table-def":{"columns":{"a":{"type":"INT32"}}}},"metadata":{"timestamp":"2026-02-11T08:15:28.901000Z",` +
+				`"record-type":"control","operation":"` + operation + `","partition-key-type":"task-id","schema-name":"a","table-name":"` + table + `"}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&stream, `{"shardId":"s","sequenceNumber":"%d","partitionKey":"p","data":%s}`+"\n", i, data)
 		}
-		fmt.Fprintf(&stream, `{"shardId":"s","sequenceNumber":"%d","partitionKey":"p","data":%s}`+"\n", i, data)
 	}
 	s, err := dmscontrol.Read(catalog.Oracle, kinesis.Read(strings.NewReader(stream.String())))
 	if err != nil {
@@ -110,6 +112,13 @@ func TestInternalTables(t *testing.T) {
 	}
 	if len(s.Tables) != 1 || s.Table("a", "orders") == nil {
 		t.Errorf("tables %+v, want a.orders alone", s.Tables)
+	}
+	altered, err := dmscontrol.Alterations(kinesis.Read(strings.NewReader(stream.String())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(altered) != 1 || altered[0].Table != "a.orders" {
+		t.Errorf("alterations %+v, want that of a.orders alone", altered)
 	}
 }
 

@@ -13,6 +13,7 @@ package dmslint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -107,58 +108,107 @@ func Lint(files []File, o Options) ([]Finding, error) {
 	return l.findings, nil
 }
 
-// sort puts a document where it belongs, by what is in it.
+// sort puts a document where it belongs, by what is in it. A part that is not an
+// object or a list where DMS has one is refused: nothing in it would be seen.
 func (l *linter) sort(file string, root *node) error {
-	known := false
-	put := func(list *[]document, n *node) {
-		if n != nil && n.fields != nil {
-			*list = append(*list, document{file, n})
-			known = true
+	s := &sorter{linter: l, file: file}
+	s.described(root)
+	s.endpoints(root)
+	if root.field("rules") != nil {
+		s.mapping(root)
+	}
+	if root.field("TargetMetadata") != nil || root.field("FullLoadSettings") != nil || root.field("BeforeImageSettings") != nil {
+		s.task(root)
+	}
+	if root.field("MessageFormat") != nil || root.field("IncludeTransactionDetails") != nil {
+		s.put(&l.targets, root)
+	}
+	s.put(&l.streams, root.field("StreamDescriptionSummary").or(root.field("StreamDescription")))
+	if err := errors.Join(s.errs...); err != nil {
+		return err
+	}
+	if !s.known {
+		return errors.New("not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream")
+	}
+	return nil
+}
+
+// A sorter sorts one document.
+type sorter struct {
+	*linter
+	file  string
+	known bool // something of it was put somewhere
+	errs  []error
+}
+
+func (s *sorter) check(err error) { s.errs = append(s.errs, err) }
+
+// put adds an object whose parts, if they are there, are objects too.
+func (s *sorter) put(list *[]document, n *node, parts ...string) {
+	if n.isNull() {
+		return
+	}
+	s.check(n.wantObject())
+	for _, part := range parts {
+		s.check(n.field(part).wantObject())
+	}
+	*list = append(*list, document{s.file, n})
+	s.known = true
+}
+
+func (s *sorter) mapping(n *node) {
+	s.put(&s.mappings, n)
+	rules, err := n.field("rules").objects()
+	s.check(err)
+	for _, r := range rules {
+		s.check(r.field("object-locator").wantObject())
+		s.check(r.field("mapping-parameters").wantObject())
+	}
+}
+
+func (s *sorter) task(n *node) {
+	s.put(&s.tasks, n, "TargetMetadata", "FullLoadSettings", "BeforeImageSettings", "ErrorBehavior", "ControlTablesSettings")
+}
+
+// described sorts what a describe of tasks printed.
+func (s *sorter) described(root *node) {
+	for _, name := range [...]string{"ReplicationTasks", "ReplicationConfigs"} { // the latter are serverless
+		tasks, err := root.field(name).objects()
+		s.check(err)
+		for _, t := range tasks {
+			for _, part := range []struct {
+				text *node
+				put  func(*node)
+			}{{t.field("TableMappings"), s.mapping}, {t.field("ReplicationTaskSettings").or(t.field("ReplicationSettings")), s.task}} {
+				if part.text.isNull() {
+					continue
+				}
+				inner, err := part.text.embedded()
+				if s.check(err); err == nil {
+					part.put(inner)
+				}
+			}
 		}
 	}
-	tasks := append(root.field("ReplicationTasks").elements(), root.field("ReplicationConfigs").elements()...) // the latter are serverless
-	for _, t := range tasks {
-		for _, part := range []struct {
-			text *node
-			list *[]document
-		}{{t.field("TableMappings"), &l.mappings}, {t.field("ReplicationTaskSettings").or(t.field("ReplicationSettings")), &l.tasks}} {
-			if part.text == nil {
-				continue
-			}
-			inner, err := part.text.embedded()
-			if err != nil {
-				return err
-			}
-			put(part.list, inner)
-		}
-	}
+}
+
+// endpoints sorts what a describe of endpoints printed, or one of them.
+func (s *sorter) endpoints(root *node) {
 	endpoints := []*node{root}
 	if list := root.field("Endpoints"); list != nil {
-		endpoints = list.items
+		var err error
+		endpoints, err = list.objects()
+		s.check(err)
 	} else if one := root.field("Endpoint"); one != nil {
 		endpoints = []*node{one}
 	}
 	for _, e := range endpoints {
-		if settings := e.field("KinesisSettings"); settings != nil {
-			put(&l.targets, settings)
+		if settings := e.field("KinesisSettings"); !settings.isNull() {
+			s.put(&s.targets, settings)
 		} else if e.field("EngineName") != nil {
-			put(&l.sources, e)
+			s.put(&s.sources, e)
 		}
 	}
-	if root.field("rules") != nil {
-		put(&l.mappings, root)
-	}
-	if root.field("TargetMetadata") != nil || root.field("FullLoadSettings") != nil || root.field("BeforeImageSettings") != nil {
-		put(&l.tasks, root)
-	}
-	if root.field("MessageFormat") != nil || root.field("IncludeTransactionDetails") != nil {
-		put(&l.targets, root)
-	}
-	put(&l.streams, root.field("StreamDescriptionSummary").or(root.field("StreamDescription")))
-	if !known {
-		return fmt.Errorf("not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream")
-	}
-	return nil
 }
 
 // find adds a finding about a node; value is shown when it is written there.

@@ -236,6 +236,11 @@ tables:
 		"underscore": {
 			true, []string{selection("1", "include", "a_b"), object("2", "a_b", byKey)}, []string{"2 underscore-wildcard"},
 		},
+		"no rules":       {true, nil, []string{"1 nothing-selected"}},
+		"exclusion only": {true, []string{selection("1", "exclude", "one")}, []string{"1 nothing-selected"}},
+		"unknown type": {
+			true, []string{`{"rule-type": "selektion", "rule-id": "1"}`, selection("2", "explicit", "one"), object("3", "one", byKey)}, []string{"2 unknown-rule-type"},
+		},
 		"same id": {
 			true, []string{selection("1", "explicit", "one"), object("1", "one", byKey)}, []string{"3 duplicate-rule"},
 		},
@@ -283,12 +288,21 @@ func TestServerless(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                       "read settings x.json: line 1: not JSON: unexpected EOF",
-		"{\n\"rules\": [1,}":     "read settings x.json: line 2: not JSON: invalid character '}' looking for beginning of value",
-		"{}":                     "read settings x.json: not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream",
-		"[]":                     "read settings x.json: not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream",
-		"{\"rules\": []} {}":     "read settings x.json: line 1: more than one JSON document",
-		strings.Repeat("[", 100): "read settings x.json: line 1: nested too deep",
+		"":                      "read settings x.json: line 1: not JSON: unexpected EOF",
+		"{\n\"rules\": [1,}":    "read settings x.json: line 2: not JSON: invalid character '}' looking for beginning of value",
+		"{}":                    "read settings x.json: not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream",
+		"[]":                    "read settings x.json: not a table mapping, task or endpoint setting, or a describe of a task, endpoint or stream",
+		"{\"rules\": []} {}":    "read settings x.json: line 1: more than one JSON document",
+		`{"rules": 5}`:          "read settings x.json: line 1: rules is not a list",
+		`{"rules": null}`:       "read settings x.json: line 1: rules is not a list",
+		"{\"rules\": [{},\n5]}": "read settings x.json: line 2: rules[1] is not an object",
+		`{"rules": [{"object-locator": "sales.orders"}]}`:              "read settings x.json: line 1: rules[0].object-locator is not an object",
+		`{"TargetMetadata": 5}`:                                        "read settings x.json: line 1: TargetMetadata is not an object",
+		`{"Endpoints": {}}`:                                            "read settings x.json: line 1: Endpoints is not a list",
+		`{"KinesisSettings": []}`:                                      "read settings x.json: line 1: KinesisSettings is not an object",
+		`{"ReplicationTasks": [{"TableMappings": "{\"rules\": {}}"}]}`: "read settings x.json: line 1: ReplicationTasks[0].TableMappings: rules is not a list",
+		`{"ReplicationTasks": [{"ReplicationTaskSettings": "{\"ErrorBehavior\": []}", "TableMappings": "{\"rules\": []}"}]}`: "read settings x.json: line 1: ReplicationTasks[0].ReplicationTaskSettings: ErrorBehavior is not an object",
+		strings.Repeat("[", 100):                         "read settings x.json: line 1: nested too deep",
 		`{"ReplicationTasks": [{"TableMappings": "{"}]}`: "read settings x.json: line 1: ReplicationTasks[0].TableMappings: line 1: not JSON: unexpected EOF",
 		`{"ReplicationTasks": [{"TableMappings": 7}]}`:   "read settings x.json: line 1: ReplicationTasks[0].TableMappings is not text",
 	} {

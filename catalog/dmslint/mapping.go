@@ -112,7 +112,14 @@ func (l *linter) lintMapping(d document) {
 			l.lintObjectMapping(d, r)
 		case "transformation":
 			l.lintTransformation(d, r)
+		case "table-settings", "post-processing": // how tables are loaded
+		default:
+			l.find(d, r.field("rule-type").or(r.node), Wrong, "unknown-rule-type", "DMS has no such rules: it refuses the mapping, and nothing of the rule is looked at here",
+				"want selection, transformation, object-mapping or table-settings")
 		}
+	}
+	if !slices.ContainsFunc(rules, func(r *rule) bool { return r.kind == "selection" && r.action != "exclude" }) {
+		l.find(d, d.root.field("rules"), Wrong, "nothing-selected", "no rule selects a table: the task fails, or runs and sends nothing", "write a selection rule for each table; icehose catalog generate does")
 	}
 	l.lintDefaults(d, rules)
 	l.lintTables(d, rules)

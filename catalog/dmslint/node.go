@@ -2,6 +2,7 @@ package dmslint
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,6 +163,35 @@ func (n *node) field(name string) *node {
 		}
 	}
 	return nil
+}
+
+// isNull reports whether there is nothing: no node, or a null.
+func (n *node) isNull() bool {
+	return n == nil || n.fields == nil && !n.list && n.value == nil
+}
+
+// wantObject refuses a node that is something else than an object or nothing.
+func (n *node) wantObject() error {
+	if n.isNull() || n.fields != nil {
+		return nil
+	}
+	return fmt.Errorf("line %d: %s is not an object", n.line, cmp.Or(n.path, "the document"))
+}
+
+// objects returns the items of a list of objects; none if there is nothing.
+func (n *node) objects() ([]*node, error) {
+	if n == nil {
+		return nil, nil
+	}
+	if !n.list {
+		return nil, fmt.Errorf("line %d: %s is not a list", n.line, n.path)
+	}
+	for _, item := range n.items {
+		if item.fields == nil {
+			return nil, fmt.Errorf("line %d: %s is not an object", item.line, item.path)
+		}
+	}
+	return n.items, nil
 }
 
 // text returns a scalar as text; empty if there is none.

@@ -10,6 +10,7 @@
 package drift
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ type Deployed struct {
 	Stream *Stream
 	// Tables are those of the pipeline's databases in Glue, or more.
 	Tables []Table
+	// Missing are databases of the pipeline that Glue does not have.
+	Missing []string
 	// Lambda is the ARN that the stream should call; empty for any.
 	Lambda string
 }
@@ -148,11 +151,12 @@ func ParseStream(text []byte) (*Stream, error) {
 	var out struct {
 		Description *Stream `json:"DeliveryStreamDescription"`
 	}
-	if err := json.Unmarshal(text, &out); err != nil {
+	const command = "aws firehose describe-delivery-stream"
+	if err := parse(text, &out, command); err != nil {
 		return nil, fmt.Errorf("read delivery stream: %w", err)
 	}
 	if out.Description == nil {
-		return nil, errors.New("read delivery stream: no DeliveryStreamDescription; want what aws firehose describe-delivery-stream prints")
+		return nil, errors.New("read delivery stream: no DeliveryStreamDescription; want what " + command + " prints")
 	}
 	return out.Description, nil
 }
@@ -163,7 +167,8 @@ func ParseTables(text []byte) ([]Table, error) {
 		TableList *[]Table `json:"TableList"`
 		Table     *Table   `json:"Table"`
 	}
-	if err := json.Unmarshal(text, &out); err != nil {
+	const command = "aws glue get-tables"
+	if err := parse(text, &out, command); err != nil {
 		return nil, fmt.Errorf("read tables: %w", err)
 	}
 	switch {
@@ -172,7 +177,19 @@ func ParseTables(text []byte) ([]Table, error) {
 	case out.Table != nil:
 		return []Table{*out.Table}, nil
 	}
-	return nil, errors.New("read tables: neither TableList nor Table; want what aws glue get-tables prints")
+	return nil, errors.New("read tables: neither TableList nor Table; want what " + command + " prints")
+}
+
+// parse reads what a command prints.
+func parse(text []byte, v any, command string) error {
+	err := json.Unmarshal(text, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("line %d: %s is a %s; want what %s prints", bytes.Count(text[:wrong.Offset], []byte("\n"))+1, cmp.Or(wrong.Field, "the document"), wrong.Value, command)
+	}
+	if err != nil {
+		return fmt.Errorf("want what %s prints: %w", command, err)
+	}
+	return nil
 }
 
 // Compare returns the differences, the stream's first.

@@ -149,6 +149,10 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("ParseTables took %q", text)
 		}
 	}
+	want := "read tables: line 2: TableList is a number; want what aws glue get-tables prints"
+	if _, err := drift.ParseTables([]byte("{\n\"TableList\": 5}")); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
 	one, err := drift.ParseTables([]byte(`{"Table": {"Name": "orders", "DatabaseName": "shop"}}`))
 	if err != nil || len(one) != 1 || one[0].Name != "orders" {
 		t.Errorf("get-table: %v, %v", one, err)

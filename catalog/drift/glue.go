@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"icehose/catalog"
@@ -13,7 +14,16 @@ func (c *comparer) glue(have []Table) {
 	for i := range have {
 		byName[have[i].Database+"."+have[i].Name] = &have[i]
 	}
+	for _, database := range c.deployed.Missing {
+		c.find(Finding{
+			ID: "no-database", Where: "database " + database, Consequence: "none of its tables is there: their records fail Iceberg.NoSuchTable and go to the error bucket",
+			Fix: "icehose catalog apply makes it with its tables, or name the database that there is: database: and target: in the pipeline file",
+		})
+	}
 	for _, t := range c.pipeline.Tables {
+		if slices.Contains(c.deployed.Missing, t.Database()) {
+			continue
+		}
 		name := t.Database() + "." + t.Name()
 		where := "table " + name
 		table := byName[name]

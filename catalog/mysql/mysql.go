@@ -44,6 +44,7 @@ func Open(dsn string) (*sql.DB, error) {
 	config.User = u.User.Username()
 	config.Passwd, _ = u.User.Password()
 	config.Net, config.Addr = "tcp", u.Hostname()+":"+port
+	config.Logger = &driver.NopLogger{} // what it would print are errors that are returned too
 	connector, err := driver.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("open mysql: %w", err)
@@ -218,7 +219,9 @@ func (r *reader) defaultOf(c *catalog.SourceColumn, text, extra string) *catalog
 	expression := strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") ||
 		isDate(c.Type.Name) && strings.HasPrefix(strings.ToUpper(text), "CURRENT_TIMESTAMP") || strings.HasPrefix(text, "b'")
 	if r.engine != catalog.MariaDB && !expression {
-		return &catalog.SourceDefault{Text: text}
+		// Bytes are shown in hexadecimal up to the first zero byte: what follows is not known.
+		cut := strings.HasSuffix(c.Type.Name, "binary") && strings.HasPrefix(text, "0x")
+		return &catalog.SourceDefault{Text: text, Expression: cut}
 	}
 	out := catalog.LiteralDefault(text)
 	if out != nil && !out.Expression && strings.HasPrefix(text, "'") {

@@ -13,10 +13,12 @@ import (
 )
 
 // Preflight looks at a live server for what keeps DMS from reading its changes
-// or makes it lose some, and at the tables of the schema. It changes nothing.
-// What the account may not see is not looked at.
-func Preflight(ctx context.Context, conn *pgx.Conn, s *catalog.SourceSchema) ([]catalog.Finding, error) {
-	p := &preflight{conn: conn, schema: s}
+// or makes it lose some, and at the tables of the schema. Of those that are not
+// in it, being unlogged or parents of partitions, it looks at the ones that the
+// patterns select (schema.table with % for any text; none: all). It changes
+// nothing. What the account may not see is not looked at.
+func Preflight(ctx context.Context, conn *pgx.Conn, s *catalog.SourceSchema, patterns []string) ([]catalog.Finding, error) {
+	p := &preflight{conn: conn, schema: s, filter: catalog.Pipeline{Include: patterns}}
 	for _, check := range []func(context.Context) error{p.settings, p.standby, p.slots, p.room, p.account, p.transactions, p.tables, p.pglogical} {
 		if err := check(ctx); err != nil {
 			return nil, fmt.Errorf("preflight of postgresql: %w", err)
@@ -30,6 +32,7 @@ func Preflight(ctx context.Context, conn *pgx.Conn, s *catalog.SourceSchema) ([]
 type preflight struct {
 	conn   *pgx.Conn
 	schema *catalog.SourceSchema
+	filter catalog.Pipeline // of tables that are not in the schema
 	found  []catalog.Finding
 }
 
@@ -222,6 +225,9 @@ func (p *preflight) tables(ctx context.Context) error {
 	}
 	var schema, name, kind string
 	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &kind}, func() error {
+		if p.filter.Excluded(schema + "." + name) {
+			return nil
+		}
 		f := catalog.Finding{
 			ID: "unlogged_table", Severity: catalog.SeverityWarning, Object: schema + "." + name, What: "the table is UNLOGGED", Consequence: "its changes are not in the log",
 			Fix: "ALTER TABLE " + pgx.Identifier{schema, name}.Sanitize() + " SET LOGGED",

@@ -52,8 +52,8 @@ CREATE ROLE reader LOGIN; GRANT SELECT ON good TO reader; ALTER ROLE reader SET 
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(conn *pgx.Conn) map[string]string {
-		found, err := postgres.Preflight(t.Context(), conn, s)
+	check := func(conn *pgx.Conn, patterns ...string) map[string]string {
+		found, err := postgres.Preflight(t.Context(), conn, s, patterns)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +74,11 @@ CREATE ROLE reader LOGIN; GRANT SELECT ON good TO reader; ALTER ROLE reader SET 
 	if diff := cmp.Diff(common, check(conn)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
+	some := maps.Clone(common)
+	delete(some, "unlogged_table public.scratch")
+	if diff := cmp.Diff(some, check(conn, "public.part%")); diff != "" {
+		t.Errorf("findings of a selection (-want +got):\n%s", diff)
+	}
 	// An account without rights, in whose name a task would fail.
 	poor, err := pgx.Connect(t.Context(), strings.Replace(server.DSN(), "postgres@", "reader@", 1))
 	if err != nil {
@@ -91,7 +96,7 @@ CREATE ROLE reader LOGIN; GRANT SELECT ON good TO reader; ALTER ROLE reader SET 
 		t.Error(err)
 	}
 	// The fixes are statements that work.
-	found, err := postgres.Preflight(t.Context(), conn, s)
+	found, err := postgres.Preflight(t.Context(), conn, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,8 +118,12 @@ func compareFile(file string, old, fresh map[string]resource, createOnly map[str
 					c.Kind, c.Property, c.Unsafe = Replaced, property, "a new one takes its place, without what it holds"
 				}
 			}
-			if c.Kind == Modified && was.kind == "AWS::Glue::Table" {
+			switch {
+			case c.Kind != Modified:
+			case was.kind == "AWS::Glue::Table":
 				c.Unsafe = "an update of an Iceberg table through CloudFormation strips its metadata: catalog apply evolves tables"
+			case holds && was.retained && !is.retained:
+				c.Unsafe = "it would be deleted with its stack"
 			}
 		}
 		changes = append(changes, c)
@@ -143,7 +147,7 @@ func resourcesOf(template []byte) (map[string]resource, error) {
 	for id, node := range fields(at(file.Docs[0].Body, "Resources")) {
 		resources[id] = resource{
 			kind: text(at(node, "Type")), node: node, properties: at(node, "Properties"),
-			retained: text(at(node, "DeletionPolicy")) == "Retain",
+			retained: strings.HasPrefix(text(at(node, "DeletionPolicy")), "Retain"),
 		}
 	}
 	return resources, nil

@@ -223,11 +223,12 @@ func (p *Parameter) check(value string) error {
 	if p.Type != "Number" {
 		return nil
 	}
-	n, err := strconv.ParseFloat(value, 64)
+	// CloudFormation takes fractions, and no resource of the templates does.
+	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
-		return fmt.Errorf("want a number, got %q", value)
+		return fmt.Errorf("want a whole number, got %q", value)
 	}
-	if p.MinValue != nil && n < *p.MinValue || p.MaxValue != nil && n > *p.MaxValue {
+	if p.MinValue != nil && float64(n) < *p.MinValue || p.MaxValue != nil && float64(n) > *p.MaxValue {
 		return fmt.Errorf("want a number from %s to %s, got %q", bound(p.MinValue, "any"), bound(p.MaxValue, "any"), value)
 	}
 	return nil

@@ -14,7 +14,7 @@ func (g *generator) parent() error {
 	if err != nil {
 		return err
 	}
-	regions := map[string]string{"parameters": ""}
+	regions := map[string]string{"parameters": "", "conditions": ""}
 	lake, err := g.parentLake(regions)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (g *generator) parentLake(regions map[string]string) (ids []string, err err
 		ids = append(ids, id)
 		fmt.Fprintf(&b, `  %s:
     Type: AWS::CloudFormation::Stack
-    DeletionPolicy: Retain
+    DeletionPolicy: RetainExceptOnCreate
     UpdateReplacePolicy: Retain
     Properties:
       TemplateURL: %s
@@ -84,7 +84,7 @@ func (g *generator) parentDeliveries(template string, lake []string, regions map
 		replace := strings.NewReplacer("Mirror", d.title(), "Role: mirror", "Role: "+d.role, "delivery.yaml", "delivery-"+d.role+".yaml")
 		text := replace.Replace(block)
 		// The tables are there before the stream that names their keys.
-		text = strings.Replace(text, "    Condition: All\n", "    Condition: All\n"+after(lake), 1)
+		text = strings.Replace(text, "    Condition: Roles\n", "    Condition: Roles\n"+after(lake), 1)
 		if d.role == roleHistory {
 			text = strings.Replace(text, "        Role: history\n", "        Role: history\n        HistorySuffix: "+quote(g.options.HistorySuffix)+"\n", 1)
 		}
@@ -117,7 +117,7 @@ func (g *generator) parentMaintenance(lake []string, regions map[string]string) 
 	for _, p := range parts {
 		fmt.Fprintf(&b, `  MaintainTables%s:
     Type: AWS::CloudFormation::Stack
-    Condition: WithMaintenance
+    Condition: WithTableMaintenance
 %s    Properties:
       TemplateURL: %s
       Parameters:
@@ -137,6 +137,9 @@ func (g *generator) parentMaintenance(lake []string, regions map[string]string) 
     AllowedValues: [ENABLED, DISABLED]
 `
 		}
+	}
+	if len(parts) > 0 {
+		regions["conditions"] = "  WithTableMaintenance: !And [!Condition All, !Equals [!Ref Maintenance, \"yes\"]]\n"
 	}
 	regions["table-maintenance"] = b.String()
 	return nil

@@ -15,7 +15,7 @@ import (
 // in S3, and its bytes when it is sent with the call.
 const (
 	maxResources = 500
-	maxBytes     = 1 << 20
+	maxBytes     = 1_000_000
 	maxInline    = 51_200
 )
 

@@ -136,18 +136,9 @@ func index(t *testing.T, files []artifact.File) artifact.File {
 	return artifact.File{Path: "index.txt", Data: b.Bytes()}
 }
 
-func TestGolden(t *testing.T) {
-	tpcc, err := catalog.Load("../../testdata/events/tpcc/pipeline.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compareGolden(t, "tpcc", generate(t, tpcc, stack.Options{Tables: stack.Stack, HistorySuffix: "_changelog"}).Files)
-
-	// Version 1: a hundred tables. Version 2: a table in the middle of the file,
-	// and a column in another.
-	one := generate(t, parse(t, tables(upTo(100))), stack.Options{Tables: stack.Stack})
-	numbers := slices.Insert(upTo(100), 50, 500)
-	two := generate(t, parse(t, tables(numbers, 7)), stack.Options{Tables: stack.Stack, Before: byPath(one.Files)})
+// versionTwo tells what an update does, a line a resource. None may lose data.
+func versionTwo(t *testing.T, one, two *stack.Result) artifact.File {
+	t.Helper()
 	changes, err := stack.Compare(cloudformation.Templates, byPath(one.Files), byPath(two.Files))
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +150,27 @@ func TestGolden(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "%-8s %-32s %s %s\n", c.Kind, c.File, c.Type, c.Resource)
 	}
-	hundred := []artifact.File{index(t, one.Files), {Path: "main.yaml", Data: byPath(one.Files)["main.yaml"]}, {Path: "version2.txt", Data: b.Bytes()}}
+	return artifact.File{Path: "version2.txt", Data: b.Bytes()}
+}
+
+func TestGolden(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/events/tpcc/pipeline.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := stack.Options{Tables: stack.Stack, HistorySuffix: "_changelog"}
+	tpcc := generate(t, parse(t, string(text)), options)
+	options.Before = byPath(tpcc.Files)
+	wide := strings.Replace(string(text), "      - {name: w_ytd,", "      - {name: w_note, type: string, source_type: character varying(20)}\n      - {name: w_ytd,", 1)
+	more := generate(t, parse(t, wide+"  - source: public.region\n    mode: mirror\n    key: [r_id]\n    columns:\n      - {name: r_id, type: int, source_type: integer}\n"), options)
+	compareGolden(t, "tpcc", append(tpcc.Files, versionTwo(t, tpcc, more)))
+
+	// Version 1: a hundred tables. Version 2: a table in the middle of the file,
+	// and a column in another.
+	one := generate(t, parse(t, tables(upTo(100))), stack.Options{Tables: stack.Stack})
+	numbers := slices.Insert(upTo(100), 50, 500)
+	two := generate(t, parse(t, tables(numbers, 7)), stack.Options{Tables: stack.Stack, Before: byPath(one.Files)})
+	hundred := []artifact.File{index(t, one.Files), {Path: "main.yaml", Data: byPath(one.Files)["main.yaml"]}, versionTwo(t, one, two)}
 	compareGolden(t, "hundred", hundred)
 	if again := generate(t, parse(t, tables(numbers, 7)), stack.Options{Tables: stack.Stack, Before: byPath(two.Files)}); !cmp.Equal(again, two) {
 		t.Error("a run over its own output gives other bytes")
@@ -326,6 +337,10 @@ func TestCompare(t *testing.T) {
 		"a table more": {
 			base, strings.Replace(base, "DestinationTableConfigurationList:\n", "DestinationTableConfigurationList:\n          - {DestinationDatabaseName: a, DestinationTableName: b}\n", 1),
 			stack.Change{Resource: "Delivery", Type: "AWS::KinesisFirehose::DeliveryStream", Kind: stack.Modified},
+		},
+		"a stream is not retained any more": {
+			string(stream), strings.Replace(string(stream), "  Stream:\n    Type: AWS::Kinesis::Stream\n    DeletionPolicy: RetainExceptOnCreate\n", "  Stream:\n    Type: AWS::Kinesis::Stream\n", 1),
+			stack.Change{Resource: "Stream", Type: "AWS::Kinesis::Stream", Kind: stack.Modified, Unsafe: "it would be deleted with its stack"},
 		},
 		"a comment": {base, strings.Replace(base, "# Rows are longer", "# Rows are much longer", 1), stack.Change{}},
 	}

@@ -38,7 +38,7 @@ func (g *generator) lake() error {
 		for _, name := range g.databases {
 			fmt.Fprintf(&databases, `  %s:
     Type: AWS::Glue::Database
-    DeletionPolicy: Retain
+    DeletionPolicy: RetainExceptOnCreate
     UpdateReplacePolicy: Retain
     Properties:
       CatalogId: !Ref AWS::AccountId

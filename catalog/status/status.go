@@ -297,7 +297,7 @@ func stepFor(reason string) string {
 	case "no_key", "missing_key", "partial_row":
 		return "make the table a changelog in the pipeline file, or mend its key; deploy"
 	case "damaged_number":
-		return "set UseLargeIntegerValue on the target endpoint (DMS 3.5.4 or later), then icehose resync the table"
+		return "set UseLargeIntegerValue on the target endpoint (DMS 3.5.4 or later), then icehose resync start TABLE"
 	case "response_too_large":
 		return "lower the transform's BufferSizeInMBs; deploy"
 	case "invalid_base64", "invalid_json":

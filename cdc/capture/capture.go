@@ -8,7 +8,8 @@
 // without anything between ("}{"), in an array or not. What cannot be read is a
 // record too, with a Fault, and never hides a record that begins a line after
 // it. Where nothing stands between objects, one that was cut takes along those
-// that follow it, up to the next line that begins with an object. The package
+// that follow it, up to the next line that begins with an object. A file that
+// ends inside an object was cut off, and says so with an error. The package
 // does not look into a record's data, and does not undo the aggregation of the
 // Kinesis Producer Library, which DMS does not use.
 package capture
@@ -33,7 +34,7 @@ type Format string
 
 // The formats.
 const (
-	Auto       Format = "auto"        // one of the others, told by the first object
+	Auto       Format = "auto"        // one of the others, told by the first undamaged object
 	DMS        Format = "dms"         // bare records as DMS writes them
 	Stream     Format = "kinesis"     // records of a stream, as package cdc/kinesis writes them
 	GetRecords Format = "get-records" // output of aws kinesis get-records, or the event of a Lambda that reads the stream
@@ -63,48 +64,19 @@ type Record struct {
 	PartitionKey string     // of the stream; empty when the format does not tell
 	ArrivedAt    int64      // Unix milliseconds; 0 when the format does not tell
 	Line         int        // where its object begins, from 1
-	Event        int        // counts events from 1: records of one event were one batch; 0 when there are no events
 }
 
 // Read yields the records of r. An error ends it; it is of reading, not of a
 // record.
 func Read(r io.Reader, f Format) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		events := 0
-		for p, err := range Split(r) {
+		for o, err := range Objects(r, f) {
 			if err != nil {
 				yield(Record{}, err)
 				return
 			}
-			if p.Broken {
-				if !yield(Record{ID: lineID(p.Line), Line: p.Line, Data: p.Text, Fault: BadJSON}, nil) {
-					return
-				}
-				continue
-			}
-			if f == Auto || f == "" {
-				if f, err = detect(p.Text); err != nil {
-					yield(Record{}, fmt.Errorf("read records: line %d: %w", p.Line, err))
-					return
-				}
-			}
-			records, err := unwrap(p, f)
-			if err != nil {
-				yield(Record{}, fmt.Errorf("read records: %w", err))
-				return
-			}
-			if f == Firehose {
-				events++
-			}
-			for i := range records {
-				records[i].Line = p.Line
-				if f == Firehose {
-					records[i].Event = events
-				}
-				if records[i].ID == "" {
-					records[i].ID = lineID(p.Line)
-				}
-				if !yield(records[i], nil) {
+			for _, record := range o.Records() {
+				if !yield(record, nil) {
 					return
 				}
 			}
@@ -112,7 +84,47 @@ func Read(r io.Reader, f Format) iter.Seq2[Record, error] {
 	}
 }
 
-func lineID(line int) string { return "line " + strconv.Itoa(line) }
+// Objects yields the objects of r, as Split does, with their format. With Auto
+// that is what the first undamaged one shows.
+func Objects(r io.Reader, f Format) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for o, err := range Split(r) {
+			if err == nil && !o.Broken {
+				if f == Auto || f == "" {
+					f, err = detect(o.Text)
+				}
+				switch f {
+				case DMS, Stream, GetRecords, Firehose, Auto:
+				default:
+					err = fmt.Errorf("no format %q", f)
+				}
+				if err != nil {
+					err = fmt.Errorf("read records: line %d: %w", o.Line, err)
+				}
+				o.Format = f
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Records returns the records that stand in the object: one that is broken is
+// a record with a fault.
+func (o Object) Records() []Record {
+	records := []Record{{Data: o.Text, Fault: BadJSON}}
+	if !o.Broken {
+		records = unwrap(o)
+	}
+	for i := range records {
+		records[i].Line = o.Line
+		if records[i].ID == "" {
+			records[i].ID = "line " + strconv.Itoa(o.Line)
+		}
+	}
+	return records
+}
 
 // Decompress returns what r holds: unpacked when it begins as gzip or zstd
 // does, else as it is. Closing it does not close r.

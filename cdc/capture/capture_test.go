@@ -58,9 +58,8 @@ func TestSplit(t *testing.T) {
 		{"cut after a comma", "{\"a\":1,\n{\"b\":2}\n", []string{`<{"a":1,>`, `{"b":2}`}},
 		{"cut after a colon", "{\"a\":\n{\"b\":2}\n{\"c\":3}", []string{`<{"a":>`, `{"b":2}`, `{"c":3}`}},
 		{"cut while pretty", "{\n\t\"a\":\t{\n\t\t\"b\":\t1\n{\n\t\"c\":\t2\n}\n", []string{"<{\n\t\"a\":\t{\n\t\t\"b\":\t1>", "{\n\t\"c\":\t2\n}"}},
-		{"pretty and cut at the end", "{}\n{\n\t\"a\":\t{\n", []string{`{}`, "<{\n\t\"a\":\t{\n>"}},
 		{"cut with nothing between", `{"a":"x{"b":2}{"c":3}` + "\n" + `{"d":4}{"e":5}`, []string{`<{"a":"x{"b":2}{"c":3}>`, `{"d":4}`, `{"e":5}`}},
-		{"cut at the end", `{"a":1}{"b`, []string{`{"a":1}`, `<{"b>`}},
+		{"a last line that is cut", "{\"a\":1}\n{\"b\":{\"c\":2}\r\n\n", []string{`{"a":1}`, "<{\"b\":{\"c\":2}\r\n\n>"}},
 		{"junk", "hello {\"a\":1}\n{\"b\":2}", []string{`<hello {"a":1}>`, `{"b":2}`}},
 		{"junk at the end", "{}\nbye", []string{`{}`, `<bye>`}},
 	} {
@@ -73,6 +72,33 @@ func TestSplit(t *testing.T) {
 				t.Errorf("byte by byte (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A text that ends inside an object was cut off: what was whole before it
+// comes, and then the error.
+func TestSplitCutOff(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, in, want string }{
+		{"between strings", "{\"a\":1}{\"b\":", "line 1"},
+		{"in a string", "{\"a\":1}\n{\"b", "line 2"},
+		{"in a list", "{\"a\":1}\n{\"records\":[{\"recordId\":\"r\"},", "line 2"},
+		{"pretty", "{\"a\":1}\n{\n\t\"b\":\t{\n", "line 2"},
+		{"after a line that is cut too", "{\"a\":1}\n{\"b\":\n{\"c\":", "line 3"},
+	} {
+		var objects []string
+		var last error
+		for o, err := range capture.Split(strings.NewReader(test.in)) {
+			if last = err; err == nil {
+				objects = append(objects, string(o.Text))
+			}
+		}
+		if len(objects) == 0 || objects[0] != `{"a":1}` {
+			t.Errorf("%s: objects %q before the end", test.name, objects)
+		}
+		if _, ok := errors.AsType[*capture.ReadError](last); !ok || last.Error() != "read records: "+test.want+": cut off: the object that begins there does not end" {
+			t.Errorf("%s: error %v", test.name, last)
+		}
 	}
 }
 
@@ -204,12 +230,28 @@ func TestReadFormats(t *testing.T) {
 				`{"recordId":"b","data":"?"},{"recordId":"c"}]}` + "\n" + `{"records":[{"recordId":"d","kafkaRecordValue":"` + data + `","mskRecordMetadata":{"offset":12,"partitionId":"3"}}]}` + "\n" +
 				`{"records":[{"recordId":"e","kafkaRecordValue":"` + data + `","kafkaRecordMetadata":{"offset":13,"partitionId":"4"}}]}`,
 			[]capture.Record{
-				{ID: "a", Line: 1, Event: 1, Data: []byte(record), Origin: origin, PartitionKey: "k", ArrivedAt: 1650162905387},
-				{ID: "b", Line: 1, Event: 1, Fault: capture.BadBase64},
-				{ID: "c", Line: 1, Event: 1, Fault: capture.BadBase64},
-				{ID: "d", Line: 2, Event: 2, Data: []byte(record), Origin: cdc.Origin{Shard: "3", Sequence: "12"}},
-				{ID: "e", Line: 3, Event: 3, Data: []byte(record), Origin: cdc.Origin{Shard: "4", Sequence: "13"}},
+				{ID: "a", Line: 1, Data: []byte(record), Origin: origin, PartitionKey: "k", ArrivedAt: 1650162905387},
+				{ID: "b", Line: 1, Fault: capture.BadBase64},
+				{ID: "c", Line: 1, Fault: capture.BadBase64},
+				{ID: "d", Line: 2, Data: []byte(record), Origin: cdc.Origin{Shard: "3", Sequence: "12"}},
+				{ID: "e", Line: 3, Data: []byte(record), Origin: cdc.Origin{Shard: "4", Sequence: "13"}},
 			},
+		},
+		{
+			"values of other kinds", `{"records":[{"recordId":"a","data":5},{"recordId":"b","data":{}},{"recordId":"c","data":"` + data + `","kinesisRecordMetadata":[1]},` +
+				`{"recordId":"d","data":"` + data + `","kinesisRecordMetadata":{"shardId":["x"],"sequenceNumber":49}},{"recordId":["e"],"data":"` + data + `"},7]}`,
+			[]capture.Record{
+				{ID: "a", Line: 1, Fault: capture.BadBase64},
+				{ID: "b", Line: 1, Fault: capture.BadBase64},
+				{ID: "c", Line: 1, Data: []byte(record)},
+				{ID: "d", Line: 1, Data: []byte(record), Origin: cdc.Origin{Sequence: "49"}},
+				{ID: "line 1", Line: 1, Data: []byte(record)},
+				{ID: "line 1", Line: 1, Data: []byte("7"), Fault: capture.BadJSON},
+			},
+		},
+		{
+			"damaged event first", `{"records":[{"recordId":"a","x":01}]}` + "\n" + `{"records":[{"recordId":"b","data":"` + data + `"}]}`,
+			[]capture.Record{{ID: "line 1", Line: 1, Data: []byte(`{"records":[{"recordId":"a","x":01}]}`)}, {ID: "b", Line: 2, Data: []byte(record)}},
 		},
 		{"damaged first", "{\"data\":\"\n" + record, []capture.Record{{ID: "line 1", Line: 1, Data: []byte(`{"data":"`), Fault: capture.BadJSON}, {ID: "line 2", Line: 2, Data: []byte(record)}}},
 	} {
@@ -306,7 +348,10 @@ func TestDecompress(t *testing.T) {
 // FuzzRead: any bytes end, in records or an error, and no record is larger
 // than what was read.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"", record, record + record, "[", "{", "}{", `{"records":[{"recordId":1,"data":"e30="}]}`, `{"Records":[{"Data":"e30=","SequenceNumber":3}]}`, "{\"a\":\"\n{}", "{\"a\":\n{}\n{}", `{"sequenceNumber":"1","data":"{}"}`} {
+	for _, seed := range []string{
+		"", record, record + record, "[", "{", "}{", `{"records":[{"recordId":1,"data":"e30="}]}`, `{"Records":[{"Data":"e30=","SequenceNumber":3}]}`, "{\"a\":\"\n{}", "{\"a\":\n{}\n{}",
+		`{"records":[{"recordId":"a","data":5,"kinesisRecordMetadata":[1]},{"recordId":["b"]},7]}`, `{"Records":[{"Data":{},"kinesis":5},null]}`, "{}\n{\"a\":1\n", `{"sequenceNumber":"1","data":"{}"}`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

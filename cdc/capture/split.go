@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 )
@@ -16,6 +17,7 @@ type Object struct {
 	Text   []byte // the caller's
 	Line   int    // where it begins, from 1
 	Broken bool   // it does not end, or is no object
+	Format Format // what it was captured as, by Objects; Auto when that is not known
 }
 
 // A ReadError says why a text could not be read to its end: it was cut off or
@@ -35,7 +37,9 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // An object that does not end is told by a line break inside a string, by a
 // line that begins with an object where none may stand, or by the end of r. It
 // is broken up to its first line that begins with an object, where reading
-// goes on. A byte order mark is skipped where r begins.
+// goes on. Where r ends inside an object, r was cut off, which is an error; one
+// that has the last line to itself, its line break included, is broken only. A
+// byte order mark is skipped where r begins.
 //
 // An error is a *ReadError and comes after the objects that were whole before it.
 func Split(r io.Reader) iter.Seq2[Object, error] {
@@ -86,20 +90,29 @@ func (s *splitter) next() (p Object, ok bool, err error) {
 		if s.err != nil {
 			return p, false, s.err
 		}
-		if s.start >= 0 && len(s.buf)-s.start > maxObject || s.eof && s.start >= 0 && s.object {
+		switch {
+		case s.start >= 0 && len(s.buf)-s.start > maxObject:
 			if p, ok = s.giveUp(); ok {
 				return p, true, nil
 			}
 			return p, false, errors.New("one object of more than 64 MiB without a line break")
-		}
-		if s.eof {
-			if s.start >= 0 {
-				return s.breakOff(len(s.buf)), true, nil
+		case s.eof && s.start >= 0:
+			whole := s.object
+			if p = s.breakOff(len(s.buf)); whole && s.at == len(s.buf) && !isLine(p.Text) {
+				return Object{}, false, fmt.Errorf("line %d: cut off: the object that begins there does not end", p.Line)
 			}
+			return p, true, nil
+		case s.eof:
 			return Object{}, false, nil
 		}
 		s.fill()
 	}
+}
+
+// isLine reports whether a text is one line with its line break.
+func isLine(text []byte) bool {
+	line := bytes.TrimRight(text, " \t\r\n")
+	return bytes.IndexByte(line, '\n') < 0 && bytes.IndexByte(text[len(line):], '\n') >= 0
 }
 
 // skipMark skips the byte order mark at the beginning.
@@ -222,12 +235,9 @@ func (s *splitter) breakOff(end int) Object {
 	return p
 }
 
-// giveUp breaks off an object that does not end. ok is false when it is too
-// long and holds no line break.
+// giveUp breaks off an object that is too long; ok is false when it holds no
+// line break.
 func (s *splitter) giveUp() (p Object, ok bool) {
-	if s.eof && len(s.buf)-s.start <= maxObject {
-		return s.breakOff(len(s.buf)), true
-	}
 	end := bytes.IndexByte(s.buf[s.start:], '\n')
 	if end < 0 {
 		return p, false

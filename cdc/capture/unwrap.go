@@ -3,7 +3,7 @@ package capture
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -12,11 +12,11 @@ import (
 	"icehose/cdc/kinesis"
 )
 
-// detect tells the format of an object.
+// detect tells the format of an object; Auto when it is damaged.
 func detect(object []byte) (Format, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(object, &top); err != nil {
-		return DMS, nil //nolint:nilerr // a damaged record: it fails when it is read
+		return Auto, nil //nolint:nilerr // taken for a damaged record, which fails when it is read
 	}
 	is := func(name string, first byte) bool { return len(top[name]) > 0 && top[name][0] == first }
 	switch {
@@ -32,42 +32,39 @@ func detect(object []byte) (Format, error) {
 	return Auto, ErrFormat
 }
 
-// unwrap returns the records that stand in one object.
-func unwrap(p Object, f Format) ([]Record, error) {
-	switch f {
-	case DMS:
-		return []Record{{Data: p.Text}}, nil
+// unwrap returns the records that stand in one whole object.
+func unwrap(o Object) []Record {
+	switch o.Format {
+	case DMS, Auto:
+		return []Record{{Data: o.Text}}
 	case Stream:
-		r, err := kinesis.Parse(p.Text)
-		if err != nil {
-			return []Record{{Data: p.Text, Fault: BadJSON}}, nil //nolint:nilerr // the record is damaged, not the reading
+		if r, err := kinesis.Parse(o.Text); err == nil {
+			return []Record{{
+				ID: r.SequenceNumber, Data: r.Data, Origin: cdc.Origin{Shard: r.ShardID, Sequence: r.SequenceNumber},
+				PartitionKey: r.PartitionKey, ArrivedAt: r.ArrivedAt,
+			}}
 		}
-		return []Record{{
-			ID: r.SequenceNumber, Data: r.Data, Origin: cdc.Origin{Shard: r.ShardID, Sequence: r.SequenceNumber},
-			PartitionKey: r.PartitionKey, ArrivedAt: r.ArrivedAt,
-		}}, nil
 	case GetRecords:
-		return unwrapList(p, "Records"), nil
+		return unwrapList(o, "Records")
 	case Firehose:
-		return unwrapList(p, "records"), nil
-	case Auto:
+		return unwrapList(o, "records")
 	}
-	return nil, fmt.Errorf("no format %q", f)
+	return []Record{{Data: o.Text, Fault: BadJSON}}
 }
 
 // A wrapped is a record of get-records, of a Lambda's stream event or of a
 // Firehose event. Names compare without regard to case: AWS spells them both ways.
 type wrapped struct {
-	RecordID       text    `json:"recordId"`
-	EventID        text    `json:"eventID"`
-	Data           *string `json:"data"`
-	KafkaValue     *string `json:"kafkaRecordValue"`
-	SequenceNumber text    `json:"sequenceNumber"`
-	PartitionKey   text    `json:"partitionKey"`
-	ShardID        text    `json:"shardId"`
-	PartitionID    text    `json:"partitionId"`
-	Offset         text    `json:"offset"`
-	Arrived        text    `json:"approximateArrivalTimestamp"`
+	RecordID       Text    `json:"recordId"`
+	EventID        Text    `json:"eventID"`
+	Data           *Base64 `json:"data"`
+	KafkaValue     *Base64 `json:"kafkaRecordValue"`
+	SequenceNumber Text    `json:"sequenceNumber"`
+	PartitionKey   Text    `json:"partitionKey"`
+	ShardID        Text    `json:"shardId"`
+	PartitionID    Text    `json:"partitionId"`
+	Offset         Text    `json:"offset"`
+	Arrived        Text    `json:"approximateArrivalTimestamp"`
 
 	Kinesis *wrapped `json:"kinesis"`               // of a Lambda's event
 	Stream  *wrapped `json:"kinesisRecordMetadata"` // of a Firehose event
@@ -75,21 +72,36 @@ type wrapped struct {
 	Kafka   *wrapped `json:"kafkaRecordMetadata"` // the name that the Java classes have for it
 }
 
-// text is a string, or the digits of a number: AWS has sent both.
-type text string
+// Base64 is what a string holds in base64; nil for JSON of any other kind.
+type Base64 []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *text) UnmarshalJSON(raw []byte) error {
+func (b *Base64) UnmarshalJSON(raw []byte) error {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		if data, err := base64.StdEncoding.DecodeString(s); err == nil {
+			*b = data
+		}
+	}
+	return nil
+}
+
+// Text is a string, or the digits of a number: AWS has sent both. It is empty
+// for JSON of any other kind.
+type Text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return err
 		}
-		*t = text(s)
+		*t = Text(s)
 		return nil
 	}
-	if string(raw) != "null" {
-		*t = text(raw)
+	if len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
+		*t = Text(raw)
 	}
 	return nil
 }
@@ -104,7 +116,10 @@ func unwrapList(p Object, name string) []Record {
 	records := make([]Record, 0, len(list))
 	for _, raw := range list {
 		var w wrapped
-		if err := json.Unmarshal(raw, &w); err != nil {
+		err := json.Unmarshal(raw, &w)
+		// A field of another kind counts as missing, as in the Lambda: the record keeps its id.
+		_, mismatch := errors.AsType[*json.UnmarshalTypeError](err)
+		if err != nil && (raw[0] != '{' || !mismatch) {
 			records = append(records, Record{Data: raw, Fault: BadJSON})
 			continue
 		}
@@ -136,23 +151,18 @@ func (w *wrapped) record() Record {
 	if r.ID == "" {
 		r.ID = r.Origin.Sequence
 	}
-	payload := w.Data
+	from := w.Data
 	switch {
 	case w.KafkaValue != nil:
-		payload = w.KafkaValue
+		from = w.KafkaValue
 	case w.Kinesis != nil && w.Kinesis.Data != nil:
-		payload = w.Kinesis.Data
+		from = w.Kinesis.Data
 	}
-	if payload == nil {
+	if from == nil || *from == nil {
 		r.Fault = BadBase64
 		return r
 	}
-	data, err := base64.StdEncoding.DecodeString(*payload)
-	if err != nil {
-		r.Fault = BadBase64
-		return r
-	}
-	r.Data = data
+	r.Data = *from
 	return r
 }
 

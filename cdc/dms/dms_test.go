@@ -179,6 +179,7 @@ func TestDecodeAccepts(t *testing.T) {
 		{"no column", `{"data":{},` + meta + `}`, dms.Settings{}, "insert .t"},
 		{"four states", `{"data":{"null":null,"empty":"","space":" "},` + meta + `}`, dms.Settings{}, "insert .t null=null:null empty=string: space=string: "},
 		{"control by operation", `{"metadata":{"operation":"drop-table","table-name":"t"}}`, dms.Settings{}, "control .t drop-table"},
+		{"control by operation beside an empty row", `{"data":{},"metadata":{"operation":"restart"}}`, dms.Settings{}, "control . restart"},
 		{"control by type", `{"metadata":{"record-type":"control"}}`, dms.Settings{}, "control ."},
 		{"control called like data", `{"data":[],"before-image":7,"metadata":{"record-type":"control","operation":"insert"}}`, dms.Settings{}, "control . insert"},
 		{"control body of any kind", `{"control": [ 1 ] ,"data":{"a":1},"before-image":{"b":2},"metadata":{"record-type":"control"}}`, dms.Settings{}, "control .  body [ 1 ]"},

@@ -11,15 +11,18 @@ import (
 // A chain follows the metadata's prev-transaction-id and
 // prev-transaction-record-id: each change names the change that the task wrote
 // before it, whatever table and shard that went to. Only open ends are kept:
-// changes whose successor was not seen, and changes whose predecessor was not.
+// changes whose successor was not seen, and changes whose predecessor was not;
+// and of what was followed the names of the last, to tell a fork from a gap.
 type chain struct {
-	limit   int
-	tails   map[link]node   // seen, not yet followed
-	awaited map[link][]node // not yet seen, followed by these
-	full    bool            // an open end was left out
+	limit    int
+	tails    map[link]node   // seen, not yet followed
+	awaited  map[link][]node // not yet seen, followed by these
+	followed window[link]    // seen, and followed
+	full     bool            // an open end was left out
 
 	records, links, starts, forks int64
-	first                         node // the change that was built first of all
+	forked                        []node // the first that made a fork
+	first                         node   // the change that was built first of all
 	hasFirst                      bool
 
 	compared                    int64 // links between transactions of which both positions were read
@@ -52,7 +55,10 @@ type node struct {
 }
 
 func newChain(limit int) chain {
-	return chain{limit: limit, tails: make(map[link]node), awaited: make(map[link][]node), columns: make(map[string]*columnOrder)}
+	return chain{
+		limit: limit, tails: make(map[link]node), awaited: make(map[link][]node), followed: window[link]{size: limit},
+		columns: make(map[string]*columnOrder),
+	}
 }
 
 // add takes in a change that is no duplicate and not of the task's own tables,
@@ -85,15 +91,21 @@ func (ch *chain) backwards(n node) {
 	}
 	if prev, ok := ch.tails[n.prev]; ok {
 		delete(ch.tails, n.prev)
+		ch.followed.add(n.prev)
 		ch.join(prev, n)
+		return
+	}
+	if ch.followed.has(n.prev) || len(ch.awaited[n.prev]) > 0 {
+		if ch.forks++; len(ch.forked) < maxExamples {
+			ch.forked = append(ch.forked, n)
+		}
+	}
+	if ch.followed.has(n.prev) {
 		return
 	}
 	if len(ch.awaited) >= ch.limit {
 		ch.full = true
 		return
-	}
-	if len(ch.awaited[n.prev]) > 0 {
-		ch.forks++
 	}
 	ch.awaited[n.prev] = append(ch.awaited[n.prev], n)
 }
@@ -102,6 +114,7 @@ func (ch *chain) backwards(n node) {
 func (ch *chain) forwards(n node) {
 	if next, ok := ch.awaited[n.link]; ok {
 		delete(ch.awaited, n.link)
+		ch.followed.add(n.link)
 		for _, after := range next {
 			ch.join(n, after)
 		}

@@ -95,6 +95,44 @@ func TestTwoTasks(t *testing.T) {
 	}
 }
 
+// Two changes of one predecessor are a fork, in whichever order the three come;
+// only where the predecessor was forgotten does a fork look like a gap, and says so.
+func TestForks(t *testing.T) {
+	t.Parallel()
+	start, one, other := numbered{tx: 1}, numbered{tx: 2, prev: 1}, numbered{tx: 9, prev: 1}
+	var far []numbered
+	for tx := uint64(2); tx < 40; tx++ {
+		far = append(far, numbered{tx: tx, prev: tx - 1})
+	}
+	for _, test := range []struct {
+		name    string
+		changes []numbered
+		keys    int
+		want    []string
+	}{
+		{"one after the other", []numbered{start, one, other}, 0, []string{"warning chain_fork  1"}},
+		{"both before", []numbered{one, other, start}, 0, []string{"warning chain_fork  1"}},
+		{"one before", []numbered{one, start, other}, 0, []string{"warning chain_fork  1"}},
+		{"three of one", []numbered{start, one, other, {tx: 10, prev: 1}}, 0, []string{"warning chain_fork  2"}},
+		{"far behind", slices.Concat([]numbered{start}, far, []numbered{{tx: 90, prev: 1}}), 0, []string{"warning chain_fork  1"}},
+		{"forgotten", slices.Concat([]numbered{start}, far, []numbered{{tx: 90, prev: 1}}), 8, []string{"problem chain_gap  1", "warning keys_not_followed  32"}},
+	} {
+		none := map[string]inspect.Table{"public.t": {Key: []string{"id"}, Position: cdc.PositionKind{Source: cdc.SourceNone}}}
+		r := report(inspect.Options{Keys: test.keys, Tables: none}, numberedStream(test.changes...))
+		if diff := cmp.Diff(test.want, ids(r)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+			continue
+		}
+		finding := r.Findings[0]
+		if want := "as another change does"; finding.ID == "chain_fork" && (len(finding.Examples) == 0 || !strings.Contains(finding.Examples[0], want)) {
+			t.Errorf("%s: examples %q", test.name, finding.Examples)
+		}
+		if want := "or that another change followed more than 8 changes before"; finding.ID == "chain_gap" && !strings.Contains(finding.What, want) {
+			t.Errorf("%s: %s", test.name, finding.What)
+		}
+	}
+}
+
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	in := inspect.New(inspect.Options{})

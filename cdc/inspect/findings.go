@@ -80,32 +80,36 @@ func (i *Inspector) streamFindings(f *finder, r *Report) {
 func (i *Inspector) chainFindings(f *finder, r *Report) {
 	ch := &i.chain
 	gaps, heads := ch.gaps()
-	f.add(Problem, "chain_gap", int64(len(gaps)), fmt.Sprintf("%d changes follow a change that is not in the capture, or that another change followed", len(gaps)),
+	forgotten := ""
+	if ch.followed.forgot {
+		forgotten = fmt.Sprintf(", or that another change followed more than %d changes before", ch.limit)
+	}
+	f.add(Problem, "chain_gap", int64(len(gaps)), fmt.Sprintf("%d changes follow a change that is not in the capture%s", len(gaps), forgotten),
 		"changes are missing: lost, expired, or on a shard that was not captured",
-		"see that every shard was captured from the same moment on; if so, compare the tables with the source and load what differs again", chainExamples(gaps)...)
+		"see that every shard was captured from the same moment on; if so, compare the tables with the source and load what differs again", chainExamples(gaps, "which is not there")...)
 	f.add(Warning, "chain_head", int64(len(heads)), fmt.Sprintf("%d changes follow a change that is not in the capture, but no chain that ended before them", len(heads)),
 		"another task writes to this stream and was captured from its middle; if only one does, changes are missing",
-		"give each task a stream of its own; if only one writes here, see that every shard was captured from the same moment on", chainExamples(heads)...)
+		"give each task a stream of its own; if only one writes here, see that every shard was captured from the same moment on", chainExamples(heads, "which is not there")...)
 	f.add(Warning, "chain_fork", ch.forks, fmt.Sprintf("%d changes name a predecessor that another change names too", ch.forks),
-		"the task went on from an older point, or two tasks write to this stream: changes may come twice", "give each task a stream of its own")
+		"the task went on from an older point, or two tasks write to this stream: changes may come twice", "give each task a stream of its own; after a restart from an older point compare the tables with the source", chainExamples(ch.forked, "as another change does")...)
 	f.add(Note, "task_restarted", ch.starts-1, fmt.Sprintf("%d changes have no predecessor", ch.starts),
 		"the task started again: a restart (not a resume) makes the replication slot anew, and changes between are lost", "compare the tables with the source after every restart")
 	if ch.full {
-		f.add(Warning, "chain_not_followed", 1, "the chain has more open ends than were kept", "gaps are not all counted", "inspect fewer shards' delay at once, or give more memory")
+		f.add(Warning, "chain_not_followed", 1, "the chain has more open ends than were kept", "gaps are not all counted", "inspect a shorter capture, or give more memory with a larger --keys")
 	}
 	i.positionFindings(f, r)
 	f.add(Note, "commit_time_falls", ch.commitBack, fmt.Sprintf("the commit time falls along %d of %d links between transactions", ch.commitBack, ch.commitsCompared),
 		"times do not order changes", "order by position, never by time")
 }
 
-// chainExamples names the first of the changes whose predecessor is missing.
-func chainExamples(gaps []node) []string {
-	slices.SortFunc(gaps, func(a, b node) int {
+// chainExamples names the first of changes, and what is wrong with their predecessor.
+func chainExamples(changes []node, wrong string) []string {
+	slices.SortFunc(changes, func(a, b node) int {
 		return cmp.Or(a.built.Compare(b.built), cmp.Compare(a.transaction, b.transaction), cmp.Compare(a.record, b.record))
 	})
 	var out []string
-	for _, n := range gaps[:min(len(gaps), maxExamples)] {
-		out = append(out, fmt.Sprintf("record %s follows transaction %d record %d, which is not there, or followed already", n.idOfRec, n.prev.transaction, n.prev.record))
+	for _, n := range changes[:min(len(changes), maxExamples)] {
+		out = append(out, fmt.Sprintf("record %s follows transaction %d record %d, %s", n.idOfRec, n.prev.transaction, n.prev.record, wrong))
 	}
 	return out
 }

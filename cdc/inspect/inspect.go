@@ -6,7 +6,7 @@
 // Report with findings, each with its consequence and what to do. Memory does
 // not grow with the stream beyond the limits of Options: duplicates are looked
 // for in a window, order is followed for a number of keys, and the chain of
-// previous transactions keeps only its open ends. What a limit left out is said.
+// previous transactions keeps its open ends and what was followed last. What a limit left out is said.
 //
 // Order across shards is the order of the file: no reader of a stream is
 // promised any other, so what differs there may differ for every reader.
@@ -37,7 +37,7 @@ type Options struct {
 	// every spelling.
 	FoldNames bool
 	Window    int // records among which duplicates are found; 0 means 4 Mi (up to twice as many are remembered)
-	Keys      int // keys that are followed; 0 means 1 Mi
+	Keys      int // keys that are followed, and changes of the chain that are remembered; 0 means 1 Mi
 	Large     int // bytes, with the partition key, from which a record is large; 0 means 900 KiB
 }
 
@@ -74,7 +74,7 @@ type Inspector struct {
 	shards         map[string]int // shard -> number
 	shardNames     []string
 	tables         map[string]*table
-	seen           window
+	seen           window[uint64]
 	keys           map[uint64]*keyState
 	untracked      int64
 	chain          chain
@@ -87,7 +87,7 @@ func New(o Options) *Inspector {
 	return &Inspector{
 		options: o, decoder: dms.New(dms.Settings{BeforeImage: o.BeforeImage, BeforePrefix: o.BeforePrefix}), seed: maphash.MakeSeed(),
 		invalid: make(map[string]int64), lastSequence: make(map[string]string), shards: make(map[string]int), tables: make(map[string]*table),
-		seen: window{size: o.Window}, keys: make(map[uint64]*keyState), chain: newChain(o.Keys), facts: newFacts(),
+		seen: window[uint64]{size: o.Window}, keys: make(map[uint64]*keyState), chain: newChain(o.Keys), facts: newFacts(),
 	}
 }
 
@@ -208,23 +208,30 @@ func (i *Inspector) identity(r *capture.Record, c *cdc.Change) uint64 {
 	return maphash.Bytes(i.seed, id)
 }
 
-// A window remembers the last size to twice size numbers that were added.
-type window struct {
+// A window remembers the last size to twice size things that were added.
+type window[T comparable] struct {
 	size       int
-	young, old map[uint64]struct{}
+	young, old map[T]struct{}
 	forgot     bool
 }
 
-// add reports whether n is new.
-func (w *window) add(n uint64) bool {
-	if _, ok := w.young[n]; ok {
+// has reports whether v is remembered.
+func (w *window[T]) has(v T) bool {
+	_, young := w.young[v]
+	_, old := w.old[v]
+	return young || old
+}
+
+// add reports whether v is new.
+func (w *window[T]) add(v T) bool {
+	known := w.has(v)
+	if _, ok := w.young[v]; ok {
 		return false
 	}
-	_, known := w.old[n]
 	if w.young == nil || len(w.young) >= w.size {
 		w.forgot = w.forgot || w.old != nil
-		w.young, w.old = make(map[uint64]struct{}), w.young
+		w.young, w.old = make(map[T]struct{}), w.young
 	}
-	w.young[n] = struct{}{}
+	w.young[v] = struct{}{}
 	return !known
 }

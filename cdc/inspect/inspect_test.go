@@ -159,7 +159,8 @@ func TestFindings(t *testing.T) {
 		{"duplicate load", with(rec{op: "load", id: 2, built: 3}), inspect.Options{}, []string{"warning duplicates public.t 1"}},
 		{"gap", with(rec{op: "update", id: 1, tx: 9, prevTx: 8}), inspect.Options{}, []string{"problem chain_gap  1"}},
 		{"capture begins in the middle", []rec{{op: "insert", id: 1, tx: 5, prevTx: 4}, {op: "insert", id: 2, tx: 6, prevTx: 5}}, inspect.Options{}, []string{}},
-		{"fork", with(rec{op: "update", id: 1, tx: 9, prevTx: 8}, rec{op: "update", id: 2, tx: 10, prevTx: 8}), inspect.Options{}, []string{"problem chain_gap  2", "warning chain_fork  1"}},
+		{"fork", with(rec{op: "update", id: 1, tx: 8, prevTx: 5}, rec{op: "update", id: 2, tx: 9, prevTx: 8}), inspect.Options{}, []string{"warning chain_fork  1"}},
+		{"fork of a missing change", with(rec{op: "update", id: 1, tx: 9, prevTx: 8}, rec{op: "update", id: 2, tx: 10, prevTx: 8}), inspect.Options{}, []string{"problem chain_gap  2", "warning chain_fork  1"}},
 		{"restart", with(rec{op: "update", id: 1, tx: 9}), inspect.Options{}, []string{"note task_restarted  1"}},
 		{"both numbers fall", with(rec{op: "insert", id: 8, tx: 8, prevTx: 7, first: 1, second: 1}), inspect.Options{}, []string{"problem position_regressed  1"}},
 		{"first number is the commit's", []rec{

@@ -118,7 +118,7 @@ type ChainReport struct {
 	Starts       int64   `json:"starts"` // changes without a predecessor: starts of the task
 	Gaps         int64   `json:"gaps"`   // changes whose predecessor is not in the capture
 	Heads        int64   `json:"heads"`  // the same, of chains that no other one can have led to
-	Forks        int64   `json:"forks"`  // predecessors that several changes name
+	Forks        int64   `json:"forks"`  // changes whose predecessor another change names too
 	Compared     int64   `json:"links_between_transactions"`
 	Ordered      int64   `json:"links_of_other_positions"` // between transactions, with one number, such as MySQL's
 	OrderedFalls int64   `json:"other_position_falls"`
@@ -207,9 +207,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteString("\n\n")
 	err := r.writeTables(&b)
 	c := r.Chain
-	fmt.Fprintf(&b, "\nchain of changes: %d numbered, %d links, %d starts, %d gaps; commit number of positions: %s"+
+	fmt.Fprintf(&b, "\nchain of changes: %d numbered, %d links, %d starts, %d gaps, %d forks; commit number of positions: %s"+
 		" (of %d links between transactions the second number falls along %d, the first along %d)\n",
-		c.Changes, c.Links, c.Starts, c.Gaps, c.CommitNumber, c.Compared, c.SecondFalls, c.FirstFalls)
+		c.Changes, c.Links, c.Starts, c.Gaps, c.Forks, c.CommitNumber, c.Compared, c.SecondFalls, c.FirstFalls)
 	b.WriteString("\nsettings, as far as records show them\n")
 	var settings strings.Builder
 	for _, s := range r.Settings {

@@ -240,6 +240,28 @@ def migration(directory, parameters):
     return t.outputs()
 
 
+def reconcile(directory, parameters):
+    t = Template(directory / "reconcile.yaml", parameters)
+    bucket(t, "Bucket")
+    p = t.properties("Topic")
+    made = boto3.client("sns").create_topic(Name=p["TopicName"], Attributes={"KmsMasterKeyId": p["KmsMasterKeyId"]})
+    t.set("Topic", made["TopicArn"])
+    log_group(t, "Log")
+    t.set("SecurityGroup", "sg-1")
+    role(t, "ReconcileRole")
+    p = t.properties("Reconcile")
+    code = boto3.client("lambda").create_function(
+        FunctionName=f"{t.parameters['Name']}-reconcile",
+        Runtime=p["Runtime"], Handler=p["Handler"], Role=p["Role"], Code=p["Code"], Architectures=p["Architectures"],
+        MemorySize=int(p["MemorySize"]), Timeout=int(p["Timeout"]), Environment=p["Environment"], KMSKeyArn=p["KmsKeyArn"],
+    )
+    t.set("Reconcile", code["FunctionName"], Arn=code["FunctionArn"])
+    role(t, "ScheduleRole")
+    schedule = t.properties("Runs")
+    boto3.client("scheduler").create_schedule(**schedule)
+    return {**t.outputs(), "Environment": p["Environment"]["Variables"], "Event": schedule["Target"]["Input"]}
+
+
 def main():
     directory = pathlib.Path(sys.argv[1])
     parameters = dict(argument.split("=", 1) for argument in sys.argv[2:])
@@ -259,6 +281,7 @@ def main():
         out[kind] = delivery(directory, path.name, {**parameters, "Role": kind})
         native(directory, f"{name}-{kind}-alarms", "delivery-alarms.yaml", {**parameters, **out[kind]})
     out["migration"] = migration(directory, parameters)
+    out["reconcile"] = reconcile(directory, parameters)
     json.dump(out, sys.stdout, default=str)
 
 

@@ -9,18 +9,12 @@ import (
 	"time"
 
 	lake "icehose/catalog/iceberg"
-	"icehose/catalog/iceberg/remote"
+	"icehose/internal/lakeplace"
 	"icehose/sink/iceberg"
 )
 
 // lakeFlags say where the tables are.
-type lakeFlags struct {
-	Lake      string            `help:"Directory of a local lake." placeholder:"DIR"`
-	Catalog   remote.Kind       `help:"Instead of --lake, an Iceberg catalog: glue, rest:URL or sqlite:PATH." placeholder:"KIND"`
-	URI       string            `name:"uri" help:"Address of the REST catalog, if --catalog does not say it; endpoint of Glue, if not the region's own." placeholder:"URL"`
-	Warehouse string            `help:"URI below which new tables lie, as database/table; for REST also the warehouse's name." placeholder:"URI"`
-	Prop      map[string]string `help:"Property for the catalog and its storage, in iceberg-go's words: glue.region, s3.region, token, rest.sigv4-enabled." placeholder:"NAME=VALUE"`
-}
+type lakeFlags struct{ lakeplace.Flags }
 
 // lockWait is how long a command waits for another one to leave a local lake.
 const lockWait = 10 * time.Second
@@ -30,7 +24,7 @@ func (f *lakeFlags) open(ctx context.Context, env *environment, readOnly bool) (
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for {
-		store, err := f.store(ctx, iceberg.Options{ReadOnly: readOnly, Log: env.log})
+		store, err := f.OpenLake(ctx, iceberg.Options{ReadOnly: readOnly, Log: env.log})
 		switch {
 		case err == nil:
 			return store.Tables(), store.Close, nil
@@ -193,7 +187,7 @@ func writeTablePlan(b *bytes.Buffer, t *lake.TablePlan) {
 		case lake.SetProperty:
 			fmt.Fprintf(b, "  ~ %s = %s\n", a.Column, a.To)
 		case lake.Partition:
-			fmt.Fprintf(b, "  ~ partition (%s)\n", a.To)
+			fmt.Fprintf(b, "  ~ partition %s\n", partitionChange(a))
 		}
 	}
 	for _, r := range t.Refusals {
@@ -203,4 +197,15 @@ func writeTablePlan(b *bytes.Buffer, t *lake.TablePlan) {
 			fmt.Fprintf(b, "  ! %s: %s\n", r.Column, r.Reason)
 		}
 	}
+}
+
+// partitionChange says how a table is partitioned, and was.
+func partitionChange(a lake.Action) string {
+	switch {
+	case a.From == "":
+		return "(" + a.To + ")"
+	case a.To == "":
+		return "(" + a.From + ") -> none"
+	}
+	return "(" + a.From + ") -> (" + a.To + ")"
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"icehose/catalog"
 	"icehose/catalog/discover"
 )
@@ -76,8 +74,8 @@ func (cmd *catalogDiscoverCmd) Run(ctx context.Context, env *environment, global
 
 // engineOf reads the engine from a file that may not be a whole pipeline file yet.
 func engineOf(text []byte) catalog.Engine {
-	var p catalog.Pipeline
-	if yaml.Unmarshal(text, &p) != nil {
+	p, _, err := catalog.Draft("", text)
+	if err != nil {
 		return "" // whoever uses the file says what is wrong with it
 	}
 	return p.Source.Engine

@@ -55,6 +55,8 @@ func (cmd *catalogDriftCmd) Run(ctx context.Context, env *environment, global *c
 	switch {
 	case cmd.Stream != "" && cmd.StreamName != "", cmd.Tables != "" && cmd.Glue:
 		return errors.New("want a file or a name, not both")
+	case cmd.Stream == "-" && cmd.Tables == "-":
+		return errors.New("want a file for --stream or --tables: standard input is one")
 	case cmd.Stream == "" && cmd.StreamName == "" && cmd.Tables == "" && !cmd.Glue:
 		return errors.New("want something to compare: --stream, --stream-name, --tables or --glue")
 	}
@@ -121,7 +123,7 @@ func (cmd *catalogDriftCmd) read(ctx context.Context, env *environment, p *catal
 			databases = append(databases, t.Database())
 		}
 		slices.Sort(databases)
-		if d.Tables, err = aws.Tables(ctx, glue.NewFromConfig(settings), slices.Compact(databases)); err != nil {
+		if d.Tables, d.Missing, err = aws.Tables(ctx, glue.NewFromConfig(settings), slices.Compact(databases)); err != nil {
 			return d, err
 		}
 	}

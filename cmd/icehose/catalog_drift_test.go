@@ -21,6 +21,7 @@ database: shop
 source: {engine: postgresql, position: postgres}
 tables:
   - {source: public.orders, mode: changelog, columns: [{name: id, type: long}]}
+  - {source: public.lost, target: gone.lost, mode: changelog, columns: [{name: id, type: long}]}
 `), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +31,10 @@ tables:
 		asked = append(asked, r.Header.Get("X-Amz-Target"))
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		answer := `{"TableList": []}`
+		if body, err := io.ReadAll(r.Body); err == nil && strings.Contains(string(body), "gone") {
+			w.WriteHeader(http.StatusBadRequest)
+			answer = `{"__type": "EntityNotFoundException", "message": "Database gone not found."}`
+		}
 		if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "Firehose") {
 			answer = `{"DeliveryStreamDescription": {"DeliveryStreamName": "cdc", "DeliveryStreamStatus": "ACTIVE", "Destinations": []}}`
 		}
@@ -48,12 +53,12 @@ tables:
 	if status != exitDifferent {
 		t.Errorf("status %d, stderr %s", status, &stderr)
 	}
-	for _, want := range []string{`"id":"no-iceberg-destination"`, `"id":"no-table","where":"table shop.orders"`} {
+	for _, want := range []string{`"id":"no-iceberg-destination"`, `"id":"no-table","where":"table shop.orders"`, `"id":"no-database","where":"database gone"`} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %s in %s", want, &stdout)
 		}
 	}
-	if got := strings.Join(asked, " "); got != "Firehose_20150804.DescribeDeliveryStream AWSGlue.GetTables" {
+	if got := strings.Join(asked, " "); got != "Firehose_20150804.DescribeDeliveryStream AWSGlue.GetTables AWSGlue.GetTables" {
 		t.Errorf("asked %s", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	kinesistypes "github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	cdckinesis "icehose/cdc/kinesis"
 	"icehose/internal/rietest"
@@ -32,6 +33,7 @@ type emulatedAWS struct {
 	config   aws.Config
 	stacks   map[string]map[string]any // outputs, by stack
 	unknown  string                    // schema.table of the record that no stream delivers
+	secret   string                    // ARN of the source's, which is empty at first
 }
 
 // A shardRecord is a record of the stream and its shard.
@@ -102,11 +104,17 @@ func startAWS(t *testing.T) *emulatedAWS {
 	}
 	e.put(t, artifactBucket, "pipeline.yaml", pipeline)
 	e.put(t, artifactBucket, "transform.zip", emptyZip)
+	e.put(t, artifactBucket, "reconcile.zip", emptyZip)
+	secret, err := secretsmanager.NewFromConfig(e.config).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("shop"), SecretString: aws.String("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.secret = *secret.ARN
 	dir := t.TempDir()
 	e.command(t, exitSame, "stack", "generate", "--pipeline", emulatedPipeline, "--out", dir)
 	deploy := exec.CommandContext(t.Context(), python, "../../cloudformation/emulate/deploy.py", dir, "Name=shop", "ShardCount=2", "ArtifactBucket="+artifactBucket,
-		"TransformKey=transform.zip", "PipelineKey=pipeline.yaml", "VpcId=vpc-1", "SubnetIds=subnet-1",
-		"SourceSecretArn=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop-AbCdEf")
+		"TransformKey=transform.zip", "ReconcileKey=reconcile.zip", "PipelineKey=pipeline.yaml", "VpcId=vpc-1", "SubnetIds=subnet-1",
+		"SourceSecretArn="+e.secret, "SourceTLS=disable")
 	var stderr bytes.Buffer
 	deploy.Stderr = &stderr
 	out, err := deploy.Output()
@@ -148,6 +156,7 @@ func TestEmulatedPipeline(t *testing.T) {
 	e.checkDelivery(t, records)
 	e.checkRedrive(t, records)
 	e.checkStatus(t)
+	e.checkReconcile(t, glue)
 }
 
 // sendRecords puts every 16th recorded record, and one of an unknown table, on

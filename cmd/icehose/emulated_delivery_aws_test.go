@@ -23,6 +23,8 @@ import (
 
 	"icehose/catalog"
 	"icehose/catalog/status"
+	"icehose/cloudformation"
+	"icehose/internal/cwtest"
 	"icehose/internal/rietest"
 	"icehose/transform"
 	"icehose/transform/firehose"
@@ -99,7 +101,9 @@ func (e *emulatedAWS) checkDelivery(t *testing.T, records []shardRecord) {
 			}
 			countRows(t, got, delivered, rows)
 		}
-		e.publish(t, function.Await(t, func(output string) bool { return measuredRecords(output) == len(records) }))
+		output := function.Await(t, func(output string) bool { return measuredRecords(output) == len(records) })
+		e.publish(t, output)
+		e.checkAlarms(t, e.output(t, string(mode), "DeliveryArn"), output)
 	}
 	if len(rows) != len(p.Tables) {
 		t.Errorf("rows came for %d tables, want %d: %v", len(rows), len(p.Tables), rows)
@@ -148,6 +152,43 @@ func measuredRecords(output string) (n int) {
 		}
 	}
 	return n
+}
+
+// checkAlarms wants the failure of the unknown table among the metrics that the
+// alarms read, as the stacks' metric filters make them of the Lambda's log.
+func (e *emulatedAWS) checkAlarms(t *testing.T, arn, output string) {
+	t.Helper()
+	_, filters, err := cwtest.Parse(cloudformation.Templates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{
+		"icehose/shop failed reason=unknown_table stream=" + arn: true, "icehose/shop failed_by_table stream=" + arn + " table=" + e.unknown: true,
+		"icehose records outcome=ProcessingFailed stream=" + arn: true,
+	}
+	for line := range strings.Lines(output) {
+		at := strings.IndexByte(line, '{')
+		if at < 0 || !json.Valid([]byte(line[at:])) {
+			continue
+		}
+		published, err := cwtest.Embedded(line[at:])
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range filters {
+			if m, err := f.Published(line[at:]); err != nil {
+				t.Error(err)
+			} else if m != nil && f.Log == "TransformLog" {
+				published = append(published, *m)
+			}
+		}
+		for _, m := range published {
+			delete(missing, m.String())
+		}
+	}
+	for name := range missing {
+		t.Errorf("no metric %s of what the Lambda has logged", name)
+	}
 }
 
 // publish does what CloudWatch does with lines of the Embedded Metric Format.

@@ -17,7 +17,7 @@ type inspectCmd struct {
 	Pipeline string         `help:"The pipeline file: its keys and positions are used, instead of those that the stream shows." placeholder:"FILE"`
 	Format   capture.Format `default:"auto" enum:"auto,dms,kinesis,get-records,firehose" help:"What the records were captured as: ${enum}."`
 	Window   int            `default:"4194304" help:"Records among which duplicates are found: about 50 bytes each." placeholder:"N"`
-	Keys     int            `default:"1048576" help:"Keys whose order is followed: about 200 bytes each." placeholder:"N"`
+	Keys     int            `default:"1048576" help:"Keys whose order is followed, and changes of the chain that are remembered: about 280 bytes each." placeholder:"N"`
 }
 
 // Help implements kong.HelpProvider.
@@ -53,9 +53,11 @@ func (cmd *inspectCmd) Run(ctx context.Context, env *environment, global *cli) e
 	reading := newStage(env.stderr, "inspect", "records", -1)
 	var early error
 	for _, name := range cmd.Files {
-		err := readCapture(ctx, env, name, cmd.Format, func(r capture.Record) error {
-			in.Add(&r)
-			reading.add(1)
+		err := readObjects(ctx, env, name, cmd.Format, func(o capture.Object) error {
+			for _, r := range o.Records() {
+				in.Add(&r)
+				reading.add(1)
+			}
 			return nil
 		})
 		switch {

@@ -92,7 +92,7 @@ func (cmd *loadCmd) Run(ctx context.Context, env *environment, global *cli) (err
 	if err != nil {
 		return err
 	}
-	store, err := cmd.store(ctx, iceberg.Options{Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{Log: env.log})
 	if err != nil {
 		return err
 	}

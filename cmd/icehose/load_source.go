@@ -43,21 +43,17 @@ func (cmd *loadCmd) snapshot(ctx context.Context, env *environment, p *catalog.P
 	if len(cmd.Dump) > 0 {
 		return cmd.dump(p, t)
 	}
-	dsn := cmd.DSN
-	if dsn == "" {
-		dsn = env.getenv("ICEHOSE_DSN")
-	}
+	dsn, err := dsnOf(env, cmd.DSN, "--dump")
 	kind := t.Position.Source
 	switch {
-	case dsn == "":
-		return nil, errors.New("no source: give ICEHOSE_DSN, --dsn or --dump")
+	case err != nil:
+		return nil, err
 	case kind != cdc.SourceNone && kind != cdc.SourceMySQL && kind != cdc.SourcePostgres:
 		return nil, fmt.Errorf("table %s: a position of kind %s cannot be read from the source: load from a dump, and say its position with --at", t.Source, t.Position)
 	case kind != cdc.SourceNone && isMySQL(dsn) != (kind == cdc.SourceMySQL):
 		return nil, fmt.Errorf("table %s has positions of kind %s, but the connection string is of another engine", t.Source, t.Position)
 	}
 	var s *load.Snapshot
-	var err error
 	if isMySQL(dsn) {
 		s, err = mysql.Open(ctx, dsn, t, mysql.Options{Parallel: cmd.Parallel, StatementTimeout: cmd.Statement, LockTimeout: cmd.Lock})
 	} else {

@@ -89,7 +89,7 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 	if err != nil {
 		return err
 	}
-	store, err := cmd.store(ctx, iceberg.Options{ReadOnly: cmd.Plan, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: cmd.Plan, Log: env.log})
 	if errors.Is(err, iceberg.ErrLocked) {
 		return fmt.Errorf("%w: a sink that runs all the time maintains its tables itself, with --maintain", err)
 	}

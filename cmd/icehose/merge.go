@@ -48,7 +48,8 @@ func (*mergeCmd) Help() string {
 date: the keys that new files of the changelog speak of are folded anew. How far was
 read is noted with the rows, so it can be run again, by two at once, or be killed.
 
-local   does it in this process, on the lake in a folder
+local   does it in this process, with memory for the rows of the keys touched, on a
+        lake in a folder or behind any catalog
 spark   prints a script for spark-submit, which can be kept and scheduled, or runs
         it with --submit: Spark 4.0 or newer with Iceberg's runtime and extensions
 athena  sends statements to Athena; --catalog glue says where the tables are. The
@@ -62,6 +63,7 @@ Exit status: 0 merged, or the script printed; 2 refused or not possible.
 
 Examples:
   icehose merge --pipeline pipeline.yaml --lake icehose-demo
+  icehose merge --pipeline pipeline.yaml --catalog rest:https://catalog.example.com --prop token=$TOKEN
   icehose merge --pipeline pipeline.yaml --engine spark > merge.py
   icehose merge --pipeline pipeline.yaml --engine spark --submit "spark-submit --master yarn"
   icehose merge --pipeline pipeline.yaml --engine athena --workgroup etl \
@@ -142,13 +144,12 @@ func (cmd *mergeCmd) options() merge.Options { return merge.Options{Rebuild: cmd
 
 // local merges in this process. What was merged before an error is in the result.
 func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
-	if cmd.Lake == "" || cmd.Catalog != "" {
-		return nil, errors.New("want --lake: --engine local merges a lake in a folder")
+	if cmd.Lake != "" { // which is not to be made here
+		if _, err := os.Stat(cmd.Lake); err != nil {
+			return nil, fmt.Errorf("open lake: %w", err)
+		}
 	}
-	if _, err := os.Stat(cmd.Lake); err != nil {
-		return nil, fmt.Errorf("open lake: %w", err)
-	}
-	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{Log: env.log})
 	if err != nil {
 		return nil, err
 	}

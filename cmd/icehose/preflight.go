@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"icehose/catalog"
+	"icehose/catalog/discover"
 	"icehose/catalog/mysql"
 	"icehose/catalog/postgres"
 )
@@ -44,12 +45,9 @@ type preflightResult struct {
 
 // Run implements the command.
 func (cmd *preflightCmd) Run(ctx context.Context, env *environment, global *cli) error {
-	dsn := cmd.DSN
-	if dsn == "" {
-		dsn = env.getenv("ICEHOSE_DSN")
-	}
-	if dsn == "" {
-		return errors.New("no source: give ICEHOSE_DSN or --dsn")
+	dsn, err := dsnOf(env, cmd.DSN)
+	if err != nil {
+		return err
 	}
 	look := cmd.lookAtPostgres
 	if isMySQL(dsn) {
@@ -80,8 +78,10 @@ func (cmd *preflightCmd) lookAtPostgres(ctx context.Context, dsn string) (*prefl
 	s, err := postgres.Read(ctx, conn)
 	var found []catalog.Finding
 	if err == nil {
-		cmd.choose(s)
-		found, err = postgres.Preflight(ctx, conn, s)
+		err = cmd.choose(s)
+	}
+	if err == nil {
+		found, err = postgres.Preflight(ctx, conn, s, cmd.Tables)
 	}
 	if err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))); err != nil {
 		return nil, err
@@ -97,7 +97,9 @@ func (cmd *preflightCmd) lookAtMySQL(ctx context.Context, dsn string) (*prefligh
 	s, err := mysql.Read(ctx, db)
 	var found []catalog.Finding
 	if err == nil {
-		cmd.choose(s)
+		err = cmd.choose(s)
+	}
+	if err == nil {
 		found, err = mysql.Preflight(ctx, db, s)
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
@@ -106,16 +108,13 @@ func (cmd *preflightCmd) lookAtMySQL(ctx context.Context, dsn string) (*prefligh
 	return newPreflightResult(s, found), nil
 }
 
-// choose leaves the tables that the patterns select.
-func (cmd *preflightCmd) choose(s *catalog.SourceSchema) {
-	filter := catalog.Pipeline{Include: cmd.Tables}
-	kept := s.Tables[:0]
-	for _, t := range s.Tables {
-		if !filter.Excluded(t.FullName()) {
-			kept = append(kept, t)
-		}
+// choose leaves the tables that the patterns select. A source without tables
+// still has settings to look at.
+func (cmd *preflightCmd) choose(s *catalog.SourceSchema) (err error) {
+	if len(cmd.Tables) > 0 {
+		s.Tables, err = discover.Select(s, cmd.Tables)
 	}
-	s.Tables = kept
+	return err
 }
 
 func newPreflightResult(s *catalog.SourceSchema, found []catalog.Finding) *preflightResult {

@@ -11,34 +11,27 @@ import (
 
 	"icehose/catalog"
 	"icehose/reconcile"
-	"icehose/reconcile/lake"
+	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
 )
 
 // reconcileCmd proves that a lake equals its source.
 type reconcileCmd struct {
 	Pipeline string `required:"" help:"The pipeline file." placeholder:"FILE"`
-	Lake     string `required:"" help:"Directory of the lake." placeholder:"DIR"`
-	reconcileSource
+	lakeFlags
+	job.SourceFlags
 	reportFlags
 	repairFlags
 
-	Tables  []string `help:"Only these tables, as schema.table of the source." placeholder:"TABLE"`
-	Keys    string   `help:"Only these keys: one JSON object a line, {\"table\":\"schema.table\",\"columns\":[...],\"key\":[...]} or {\"table\":\"schema.table\",\"all\":true}, as icehose redrive --keys writes them." placeholder:"FILE"`
-	Since   string   `help:"Only rows that the source changed since then, by a column: COLUMN=2026-11-01T00:00:00Z, COLUMN=2026-11-01 or COLUMN=24h. Extra rows of the lake are not seen. Tables without the column are compared whole." placeholder:"COLUMN=TIME"`
-	Sample  float64  `help:"Only about this fraction of the keys, chosen by their hash: 0.01 is one in a hundred." placeholder:"FRACTION"`
-	Version string   `name:"version-column" help:"A column that grows with every change of a row: a row that is older in the lake is stale, and by how much." placeholder:"COLUMN"`
+	Tables []string `help:"Only these tables, as schema.table of the source." placeholder:"TABLE"`
+	Keys   string   `help:"Only these keys: one JSON object a line, {\"table\":\"schema.table\",\"columns\":[...],\"key\":[...]} or {\"table\":\"schema.table\",\"all\":true}, as icehose redrive --keys writes them." placeholder:"FILE"`
+	Since  string   `help:"Only rows that the source changed since then, by a column: COLUMN=2026-11-01T00:00:00Z, COLUMN=2026-11-01 or COLUMN=24h. Extra rows of the lake are not seen. Tables without the column are compared whole." placeholder:"COLUMN=TIME"`
+	Sample float64  `help:"Only about this fraction of the keys, chosen by their hash: 0.01 is one in a hundred." placeholder:"FRACTION"`
 
-	Settle    time.Duration `default:"30s" help:"Of a live source: how far the lake must have come past the last change of a row before a difference counts. More than shards are ever apart. 0: every difference counts at once."`
-	Retries   int           `default:"20" help:"How many times keys that differ are looked at again."`
-	Heartbeat string        `help:"A table of the pipeline with a row for every shard, which somebody keeps updating: changes older than its oldest row are all in the lake." placeholder:"TABLE"`
-	Timeout   time.Duration `help:"End after this time: tables not decided by then are inconclusive." placeholder:"DURATION"`
-
-	Checkpoint  string `help:"A file that keeps what is decided, so that an interrupted run continues. It holds the keys of findings. A run that decides everything removes it." placeholder:"FILE"`
-	SliceRows   int64  `default:"50000000" help:"Rows of a table that are read at one moment: a larger table is compared, and kept in the checkpoint, in slices."`
-	ShowKeys    bool   `help:"Name the keys of findings. They are values of the source."`
-	MaxFindings int    `default:"1000" help:"Findings that are kept by key, of each table. All are counted."`
-	Concurrency int    `default:"2" help:"Tables that are compared at a time."`
+	job.Settings
+	Timeout    time.Duration `help:"End after this time: tables not decided by then are inconclusive." placeholder:"DURATION"`
+	Checkpoint string        `help:"A file that keeps what is decided, so that an interrupted run continues. It holds the keys of findings. A run that decides everything removes it." placeholder:"FILE"`
+	ShowKeys   bool          `help:"Name the keys of findings. They are values of the source."`
 }
 
 // Help implements kong.HelpProvider.
@@ -47,12 +40,15 @@ func (*reconcileCmd) Help() string {
 of the lake is missing, extra, differs, is stale, or is a duplicate. A table that cannot
 be read in full is inconclusive, with the reason; the others are finished.
 
-The source is a live PostgreSQL (or a standby), MySQL or MariaDB, or a dump. A live source
-may go on changing and the lake may lag: a key that differs is looked at again until it
-agrees, or its change must have arrived. Nothing is written to the source.
+The source is a live PostgreSQL, MySQL or MariaDB, a standby or replica of one, or a dump. A
+live source may go on changing and the lake may lag: a key that differs is looked at again
+until it agrees, or its change must have arrived. Nothing is written to the source.
 
 A dump is what PostgreSQL's COPY ... TO ... (FORMAT csv, HEADER) writes (psql: \copy), or
 one JSON object a line, column -> the database's text of the value, or null.
+
+The lake is a local directory (--lake), or the tables of a catalog: Glue, REST or a
+SQLite database, with their files on S3 or elsewhere (--catalog).
 
 With --repair, rows that differ are put right: the source's current row of each key is
 read anew and written at the source's position, so that later changes win over it, in
@@ -65,6 +61,7 @@ inconclusive and none different, or it could not be done.
 Examples:
   ICEHOSE_DSN=postgres://... icehose reconcile --pipeline pipeline.yaml --lake lake
   icehose reconcile --pipeline pipeline.yaml --lake lake --source dump --final
+  icehose reconcile --pipeline pipeline.yaml --catalog glue --warehouse s3://my-lake/wh --prop glue.region=eu-central-1
   icehose reconcile --pipeline pipeline.yaml --lake lake --tables public.orders --show-keys
   icehose reconcile --pipeline pipeline.yaml --lake lake --keys keys.ndjson
   icehose reconcile --pipeline pipeline.yaml --lake lake --since updated_at=24h --version-column updated_at
@@ -77,14 +74,12 @@ Examples:
 // Validate implements kong's check of a command's flags.
 func (cmd *reconcileCmd) Validate() error {
 	switch {
-	case cmd.MaxFindings < 1 || cmd.Concurrency < 1:
-		return errors.New("--max-findings and --concurrency: want 1 or more")
 	case cmd.Sample < 0 || cmd.Sample > 1:
 		return errors.New("--sample: want a fraction between 0 and 1")
-	case cmd.Settle < 0 || cmd.Timeout < 0 || cmd.Retries < 0 || cmd.SliceRows < 0:
-		return errors.New("--settle, --timeout, --retries and --slice-rows: want nothing negative")
+	case cmd.Timeout < 0:
+		return errors.New("--timeout: want nothing negative")
 	}
-	return errors.Join(cmd.validate(), cmd.check())
+	return errors.Join(cmd.CheckSource(), cmd.Check(), cmd.check())
 }
 
 // Run implements the command.
@@ -97,29 +92,18 @@ func (cmd *reconcileCmd) Run(ctx context.Context, env *environment, global *cli)
 	if err != nil {
 		return err
 	}
-	source, live, err := cmd.open(ctx, env, p)
+	source, err := cmd.OpenSource(ctx, env.getenv("ICEHOSE_DSN"), p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	if !live {
-		options.Settle = 0
-	}
-	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{ReadOnly: true, Beside: live, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: true, Beside: source.Live, Log: env.log})
 	if err != nil {
 		return err
 	}
 	closeStore := sync.OnceValue(store.Close) // a repair needs the lake for itself
 	defer func() { err = errors.Join(err, closeStore()) }()
-	reader := lake.Open(store)
-	if cmd.Heartbeat != "" {
-		beat, err := tableOf(p, cmd.Heartbeat)
-		if err != nil {
-			return fmt.Errorf("--heartbeat: %w", err)
-		}
-		options.Watermark = func(ctx context.Context) (time.Time, error) { return reader.Oldest(ctx, beat) }
-	}
-	report, err := cmd.compare(ctx, env, p, source, reader, options)
+	report, err := cmd.compare(ctx, env, p, source, store, options)
 	if err != nil {
 		if errors.Is(err, reconcile.ErrOtherRun) {
 			return fmt.Errorf("%s: %w", cmd.Checkpoint, err)
@@ -131,10 +115,7 @@ func (cmd *reconcileCmd) Run(ctx context.Context, env *environment, global *cli)
 
 // options turns flags into those of a run.
 func (cmd *reconcileCmd) options(p *catalog.Pipeline) (o reconcile.Options, err error) {
-	o = reconcile.Options{
-		Tables: cmd.Tables, Sample: cmd.Sample, Version: cmd.Version, Settle: cmd.Settle, Retries: cmd.Retries, Timeout: cmd.Timeout,
-		MaxFindings: cmd.MaxFindings, SliceRows: cmd.SliceRows, Concurrency: cmd.Concurrency, ShowKeys: cmd.ShowKeys, Now: time.Now,
-	}
+	o = reconcile.Options{Tables: cmd.Tables, Sample: cmd.Sample, Timeout: cmd.Timeout, ShowKeys: cmd.ShowKeys, Now: time.Now}
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys, p); err != nil {
 			return o, err
@@ -145,16 +126,13 @@ func (cmd *reconcileCmd) options(p *catalog.Pipeline) (o reconcile.Options, err 
 			return o, fmt.Errorf("--since: %w", err)
 		}
 	}
-	if cmd.Version != "" && !hasColumn(p, cmd.Version) {
-		return o, fmt.Errorf("--version-column: no table of the pipeline file has a column %s", cmd.Version)
-	}
 	if cmd.Checkpoint != "" {
 		o.Checkpoint = checkpointFile(cmd.Checkpoint)
 	}
 	return o, nil
 }
 
-func (cmd *reconcileCmd) compare(ctx context.Context, env *environment, p *catalog.Pipeline, source, lake reconcile.Reader, o reconcile.Options) (*reconcile.Report, error) {
+func (cmd *reconcileCmd) compare(ctx context.Context, env *environment, p *catalog.Pipeline, source job.Reader, store *iceberg.Store, o reconcile.Options) (*reconcile.Report, error) {
 	tables := len(p.Tables)
 	if len(cmd.Tables) > 0 {
 		tables = len(cmd.Tables)
@@ -169,7 +147,7 @@ func (cmd *reconcileCmd) compare(ctx context.Context, env *environment, p *catal
 		case reconcile.Digesting, reconcile.Comparing:
 		}
 	}
-	report, err := reconcile.Run(ctx, p, source, lake, o)
+	report, err := cmd.Settings.Run(ctx, p, source, store, o)
 	if err != nil {
 		return nil, err
 	}
@@ -186,24 +164,13 @@ func tableOf(p *catalog.Pipeline, source string) (*catalog.Table, error) {
 	return nil, fmt.Errorf("the pipeline file has no table %q", source)
 }
 
-func hasColumn(p *catalog.Pipeline, name string) bool {
-	for _, t := range p.Tables {
-		for _, c := range t.Columns {
-			if c.Name == name && !c.Exclude {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // parseSince reads COLUMN=TIME or COLUMN=DURATION.
 func parseSince(text string, p *catalog.Pipeline, now time.Time) (*reconcile.Since, error) {
 	column, when, ok := strings.Cut(text, "=")
 	if !ok || column == "" {
 		return nil, fmt.Errorf("want COLUMN=TIME, got %q", text)
 	}
-	if !hasColumn(p, column) {
+	if !job.HasColumn(p, column) {
 		return nil, fmt.Errorf("no table of the pipeline file has a column %s", column)
 	}
 	if d, err := time.ParseDuration(when); err == nil && d > 0 {

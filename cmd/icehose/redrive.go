@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,12 +47,17 @@ the records once more: where another delivery stream reads it with a mode of its
 are. Credentials and region are those of the AWS SDK.
 
 A record that the stream rejects by itself (too large, say) is noted as such in the
-progress file and left out, in this run and the next. An object that cannot be read
-to its end is named; the plan, --keys and --as-rows then hold what could be read, and
-nothing is sent.
+progress file and left out, in this run and the next. One that it refuses 8 times is
+set aside for the next run. An object that cannot be read to its end is named; the
+plan, --keys and --as-rows then hold what could be read, and nothing is sent.
 
-Exit status: 0 nothing is left to do, 1 something is, rejected records among it, 2 it
-could not be done.
+A row that Iceberg refused is placed by its columns and, where tables share them, by
+the object: its fields, or its prefix tables/DATABASE.TABLE/ (S3ErrorOutputPrefix, as
+icehose stack generate sets it). Objects with rows that may be of several tables are
+named: put their files into such a folder.
+
+Exit status: 0 nothing is left to do, 1 something is, rejected and refused records
+among it, 2 it could not be done.
 
 Examples:
   icehose redrive --pipeline pipeline.yaml s3://lake-errors/processing-failed/
@@ -171,7 +174,29 @@ type redrivePlan struct {
 	// too; rejects are where the first of them stand.
 	rejected int64
 	rejects  []string
+	refused  map[string]int64 // records that the stream did not take this time, by its code
+	unplaced []redriveUnplaced
 	unread   error // of sources that could not be read to their end
+}
+
+// A redriveUnplaced is an object with rows that may be of several tables.
+type redriveUnplaced struct {
+	Object string   `json:"object"`
+	Line   int      `json:"line"` // of the first
+	Rows   int64    `json:"rows"`
+	Tables []string `json:"tables"` // lake tables
+}
+
+// unplace notes a row that may be of several tables.
+func (p *redrivePlan) unplace(object string, item *redrive.Item) {
+	if len(item.Candidates) == 0 {
+		return
+	}
+	if n := len(p.unplaced); n > 0 && p.unplaced[n-1].Object == object && slices.Equal(p.unplaced[n-1].Tables, item.Candidates) {
+		p.unplaced[n-1].Rows++
+		return
+	}
+	p.unplaced = append(p.unplaced, redriveUnplaced{Object: object, Line: item.Failure.Line, Rows: 1, Tables: item.Candidates})
 }
 
 // plan reads all failures once. Only keys and what was seen stay in memory.
@@ -185,6 +210,7 @@ func (cmd *redriveCmd) plan(ctx context.Context, files []source, planner *redriv
 		err := readFailures(ctx, file, func(f redrive.Failure) error {
 			item := planner.Decide(f)
 			plan.add(&item)
+			plan.unplace(file.name, &item)
 			progress.add(1)
 			if item.Action == redrive.WriteRow {
 				return rows.write(item.Row)
@@ -269,7 +295,7 @@ func (cmd *redriveCmd) send(ctx context.Context, env *environment, c *clouds, fi
 	}
 	tell()
 	progress.done()
-	plan.sent, plan.skipped, plan.rejected, plan.rejects = sender.Sent, sender.Skipped, sender.Rejected, sender.Examples
+	plan.sent, plan.skipped, plan.rejected, plan.rejects, plan.refused = sender.Sent, sender.Skipped, sender.Rejected, sender.Examples, sender.Refused
 	return errors.Join(err, journal.Close())
 }
 
@@ -318,53 +344,14 @@ func (cmd *redriveCmd) writeKeys(plan *redrivePlan) error {
 	return nil
 }
 
-// A rowFile is where --as-rows goes; without a name nothing is written.
-type rowFile struct {
-	file  *os.File
-	out   *bufio.Writer
-	count int64
-}
-
-func createRows(name string) (*rowFile, error) {
-	if name == "" {
-		return &rowFile{}, nil
-	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("write rows: %w", err)
-	}
-	return &rowFile{file: file, out: bufio.NewWriter(file)}, nil
-}
-
-func (f *rowFile) write(r redrive.Row) error {
-	if f.file == nil {
-		return nil
-	}
-	f.count++
-	line := append([]byte(`{"database":`), strconv.Quote(r.Database)...)
-	line = append(append(line, `,"table":`...), strconv.Quote(r.Table)...)
-	line = append(append(append(line, `,"operation":"insert","row":`...), r.Data...), '}', '\n')
-	if _, err := f.out.Write(line); err != nil {
-		return fmt.Errorf("write rows: %w", err)
-	}
-	return nil
-}
-
-func (f *rowFile) close() error {
-	if f.file == nil {
-		return nil
-	}
-	if err := errors.Join(f.out.Flush(), f.file.Close()); err != nil {
-		return fmt.Errorf("write rows: %w", err)
-	}
-	return nil
-}
-
 // left is how many failures still want something done.
 func (p *redrivePlan) left(cmd *redriveCmd) int64 {
 	n := p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow] + p.rejected
 	if !cmd.Send {
 		n += p.actions[redrive.Send]
+	}
+	for _, refused := range p.refused {
+		n += refused
 	}
 	return n
 }
@@ -384,7 +371,8 @@ func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		err = enc.Encode(map[string]any{
 			"groups": groups, "keys": len(p.keys), "rows_written": p.rows, "sent": p.sent, "sent_before": p.skipped, "rejected": p.rejected,
-			"rejected_at": append([]string{}, p.rejects...), "dry_run": !cmd.Send, "left": p.left(cmd), "complete": p.unread == nil,
+			"rejected_at": append([]string{}, p.rejects...), "refused": p.refused, "unplaced": append([]redriveUnplaced{}, p.unplaced...),
+			"dry_run": !cmd.Send, "left": p.left(cmd), "complete": p.unread == nil,
 		})
 	} else {
 		err = p.printText(w, cmd, groups)

@@ -254,7 +254,7 @@ var _ redrive.Stream = (*kinesisStream)(nil)
 // Put implements redrive.Stream. Kinesis takes or refuses each record by
 // itself; a refusal is of its throughput, or internal. A record that is no valid
 // one, such as one that is too large, makes it refuse the whole call.
-func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refused []int, err error) {
+func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refused []redrive.Refusal, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	in := &kinesis.PutRecordsInput{StreamName: &k.name}
@@ -272,8 +272,8 @@ func (k *kinesisStream) Put(ctx context.Context, entries []redrive.Entry) (refus
 		return nil, fmt.Errorf("put records: %d answers for %d records", len(out.Records), len(entries))
 	}
 	for i := range out.Records {
-		if aws.ToString(out.Records[i].ErrorCode) != "" {
-			refused = append(refused, i)
+		if code := aws.ToString(out.Records[i].ErrorCode); code != "" {
+			refused = append(refused, redrive.Refusal{Index: i, Code: code})
 		}
 	}
 	return refused, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"icehose/transform/redrive"
 )
 
 const redrivePipeline = `version: 1
@@ -248,6 +251,26 @@ func TestRedriveGoesOnAfterRejected(t *testing.T) {
 	status, stdout, _ := runCommand(t, append([]string{"--json"}, sendArgs...)...)
 	if status != exitDifferent || !strings.Contains(stdout, `"rejected": 1`) || !strings.Contains(stdout, `"left": 2`) { // the mirror's row too
 		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// What Kinesis refused to the last is told by its code, and is left to do.
+func TestRedriveTellsRefused(t *testing.T) {
+	plan := &redrivePlan{actions: map[redrive.Action]int64{redrive.Send: 5}, sent: 3, refused: map[string]int64{"InternalFailure": 2}}
+	cmd := &redriveCmd{Send: true, Stream: "changes"}
+	var text, asJSON bytes.Buffer
+	for out, structured := range map[*bytes.Buffer]bool{&text: false, &asJSON: true} {
+		if err := plan.print(out, cmd, structured); !errors.Is(err, exitError(exitDifferent)) {
+			t.Errorf("json %t: %v", structured, err)
+		}
+	}
+	for _, want := range []string{"5 send: 3 sent to changes, 0 had been sent before", "2 refused by changes 8 times (InternalFailure) and set aside"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+	if got := asJSON.String(); !strings.Contains(got, `"InternalFailure": 2`) || !strings.Contains(got, `"left": 2`) {
+		t.Errorf("got\n%s", got)
 	}
 }
 

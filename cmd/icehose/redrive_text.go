@@ -4,10 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"icehose/transform/redrive"
 )
+
+// maxUnplaced is how many objects whose table cannot be told are named.
+const maxUnplaced = 10
 
 // printText prints the plan for people: groups by action, each action with
 // what it means.
@@ -39,6 +44,16 @@ func (p *redrivePlan) printText(w io.Writer, cmd *redriveCmd, groups []redriveGr
 			"and remove the lines that begin with \"rejected\" from %s, or load the rows again at the source; such as: %s\n",
 			thousands(p.rejected), cmd.Stream, cmd.Progress, strings.Join(p.rejects, ", "))
 	}
+	for _, code := range slices.Sorted(maps.Keys(p.refused)) {
+		fmt.Fprintf(&b, "%s refused by %s 8 times (%s) and set aside: run it again, with a lower --rate\n", thousands(p.refused[code]), cmd.Stream, code)
+	}
+	for _, u := range p.unplaced[:min(len(p.unplaced), maxUnplaced)] {
+		fmt.Fprintf(&b, "many_table: %s rows of %s, from line %d on, may be of any of %s: put the file into a folder tables/DATABASE.TABLE\n",
+			thousands(u.Rows), u.Object, u.Line, strings.Join(u.Tables, ", "))
+	}
+	if more := len(p.unplaced) - maxUnplaced; more > 0 {
+		fmt.Fprintf(&b, "many_table: %s more objects; --json names them\n", thousands(int64(more)))
+	}
 	if len(groups) == 0 {
 		b.WriteString("no error objects\n")
 	}
@@ -60,7 +75,7 @@ func (p *redrivePlan) meaning(a redrive.Action, cmd *redriveCmd) string {
 		switch {
 		case !cmd.Send:
 			return "the transform takes these changelog records now; nothing was sent: --send --stream NAME does it"
-		case p.skipped > 0 || p.rejected > 0:
+		case p.skipped > 0 || p.rejected > 0 || len(p.refused) > 0:
 			return fmt.Sprintf("%s sent to %s, %s had been sent before", thousands(p.sent), cmd.Stream, thousands(p.skipped))
 		}
 		return "sent to " + cmd.Stream

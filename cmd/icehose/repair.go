@@ -127,7 +127,7 @@ func (cmd *reconcileCmd) throughSink(ctx context.Context, env *environment, c *c
 	if err := c.closeStore(); err != nil {
 		return nil, err
 	}
-	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{Log: env.log})
 	if errors.Is(err, iceberg.ErrLocked) {
 		return nil, fmt.Errorf("repair: %w: stop the sink for the time of the repair; it goes on from where it was", err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,7 @@ import (
 	"icehose/reconcile"
 	"icehose/reconcile/emf"
 	"icehose/reconcile/history"
-	"icehose/reconcile/html"
+	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
 )
 
@@ -26,9 +25,6 @@ type reportFlags struct {
 	History bool   `help:"Append the outcome to the table icehose_reconcile_runs of the lake."`
 }
 
-// pastRuns is how many runs the page shows.
-const pastRuns = 60
-
 // A comparison is what reconcile has done, and what it did it with.
 type comparison struct {
 	pipeline   *catalog.Pipeline
@@ -36,14 +32,6 @@ type comparison struct {
 	store      *iceberg.Store // for reading
 	closeStore func() error
 	report     *reconcile.Report
-}
-
-// database is where the history lies.
-func (c *comparison) database() string {
-	if c.pipeline.Database == "" && len(c.pipeline.Tables) > 0 {
-		return c.pipeline.Tables[0].Database()
-	}
-	return c.pipeline.Database
 }
 
 // finish prints the report, keeps it, and repairs what it found.
@@ -90,7 +78,7 @@ func (cmd *reconcileCmd) measure(c *comparison) error {
 	if err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}
-	return errors.Join(emf.Write(f, cmd.Space, c.database(), c.report.Ended, c.report), f.Close())
+	return errors.Join(emf.Write(f, cmd.Space, job.Database(c.pipeline), c.report.Ended, c.report), f.Close())
 }
 
 // publish appends to the history, and writes the metrics and the page.
@@ -108,22 +96,15 @@ func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
 	if cmd.HTML == "" {
 		return nil
 	}
-	runs, err := history.Read(ctx, c.store.Tables(), c.database(), pastRuns)
+	page, err := job.Page(ctx, c.store.Tables(), job.Database(c.pipeline), filepath.Base(cmd.Pipeline), c.report, cmd.History)
 	if err != nil {
-		return err
-	}
-	if !cmd.History {
-		runs = append(runs, history.Of(c.report))
-	}
-	var page bytes.Buffer
-	if err := html.Write(&page, &html.Page{Report: c.report, Name: filepath.Base(cmd.Pipeline), Runs: runs}); err != nil {
 		return err
 	}
 	write := replaceFile
 	if c.report.ShowKeys {
 		write = writePrivate
 	}
-	if err := write(cmd.HTML, page.Bytes()); err != nil {
+	if err := write(cmd.HTML, page); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
@@ -131,12 +112,12 @@ func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
 
 // remember appends to the history, beside whoever writes other tables.
 func (cmd *reconcileCmd) remember(ctx context.Context, c *comparison) (err error) {
-	store, err := iceberg.Open(ctx, cmd.Lake, iceberg.Options{Beside: true})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{Beside: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	_, err = history.Append(ctx, store.Tables(), c.database(), c.report)
+	_, err = history.Append(ctx, store.Tables(), job.Database(c.pipeline), c.report)
 	return err
 }
 

@@ -31,6 +31,7 @@ type resyncStartCmd struct {
 	DSN      string    `name:"dsn" help:"Connection string of the source. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
 	Pipeline string    `default:"pipeline.yaml" help:"The pipeline file." placeholder:"FILE"`
 	Floor    string    `help:"The floor, 32 hex digits, where the source's position cannot be read: position kinds other than postgres and mysql." placeholder:"HEX"`
+	Again    bool      `help:"The load that was announced last is to begin anew, although it is not finished."`
 	Since    time.Time `format:"2006-01-02T15:04:05.999999999Z07:00" help:"With --floor: the time from which on load records belong to this load." placeholder:"TIME"`
 }
 
@@ -39,7 +40,9 @@ func (*resyncStartCmd) Help() string {
 	return `Reads how far the source has come and appends that, with the time, to the
 table's loads: in the pipeline file: rows that the load brings then win over
 every change before it, and lose to every change after it. Prints what to do,
-in order. Run it before the load begins, never after.
+in order. Run it before the load begins, never after: rows that have come by then
+would count as left over. So run again it announces nothing while the last load is
+not finished, and prints the steps anew; --again starts over.
 
 Exit status: 0 announced, 2 not possible, and nothing written.
 
@@ -52,7 +55,9 @@ type resyncResult struct {
 	Table string `json:"table"`
 	Floor string `json:"floor"`
 	Since string `json:"since"`
-	SQL   string `json:"sql,omitempty"`
+	// Already says that the load was announced before, and is not finished.
+	Already bool   `json:"already_announced,omitempty"`
+	SQL     string `json:"sql,omitempty"`
 	// Swept is what became of the ghosts in a lake of our own.
 	Swept *sweep.Result `json:"swept,omitempty"`
 	Steps []string      `json:"steps"`
@@ -64,19 +69,12 @@ func (cmd *resyncStartCmd) Run(ctx context.Context, env *environment, global *cl
 	if err != nil {
 		return err
 	}
-	floor, since, err := cmd.position(ctx, env, t)
+	load, already, err := cmd.announce(ctx, env, t, text)
 	if err != nil {
 		return err
 	}
-	text, err = discover.AnnounceLoad(cmd.Pipeline, text, t.Source, floor, since)
-	if err != nil {
-		return fmt.Errorf("announce load: %w", err)
-	}
-	if err := replaceFile(cmd.Pipeline, text); err != nil {
-		return fmt.Errorf("write pipeline file: %w", err)
-	}
 	schema, name, _ := strings.Cut(t.Source, ".")
-	result := resyncResult{Table: t.Source, Floor: floor.String(), Since: since.Format(time.RFC3339Nano), Steps: []string{
+	result := resyncResult{Table: t.Source, Floor: load.Floor.String(), Since: load.Since.UTC().Format(time.RFC3339Nano), Already: already, Steps: []string{
 		"deploy " + cmd.Pipeline + " to the transform, and wait until every running instance has it",
 		"if table mappings or settings change as well: aws dms stop-replication-task; wait until it is stopped; aws dms modify-replication-task (a running task cannot be modified); aws dms start-replication-task --start-replication-task-type resume-processing; wait until it is running",
 		fmt.Sprintf("aws dms reload-tables --replication-task-arn ARN --tables-to-reload SchemaName=%s,TableName=%s --reload-option data-reload (the task must be running)", shellWord(schema), shellWord(name)),
@@ -87,6 +85,34 @@ func (cmd *resyncStartCmd) Run(ctx context.Context, env *environment, global *cl
 		result.Steps = append(result.Steps, "never restart the task in place of resuming it: that makes a new replication slot, and changes between the two are lost")
 	}
 	return result.print(env.stdout, global.JSON)
+}
+
+// announce writes the load into the pipeline file, unless the last one that it
+// has is not finished: already says that it is that one.
+func (cmd *resyncStartCmd) announce(ctx context.Context, env *environment, t *catalog.Table, text []byte) (load catalog.LoadStart, already bool, err error) {
+	open := t.LoadOpen() && !cmd.Again
+	if open {
+		load = t.Loads[len(t.Loads)-1]
+		if cmd.Floor == "" {
+			return load, true, nil
+		}
+	}
+	floor, since, err := cmd.position(ctx, env, t)
+	switch {
+	case err != nil:
+		return load, false, err
+	case open && (floor != load.Floor || !since.Equal(load.Since)):
+		return load, false, fmt.Errorf("table %s: the load since %s is not finished: icehose resync finish ends it, --again starts over", t.Source, load.Since.UTC().Format(time.RFC3339Nano))
+	case open:
+		return load, true, nil
+	}
+	if text, err = discover.AnnounceLoad(cmd.Pipeline, text, t.Source, floor, since); err != nil {
+		return load, false, fmt.Errorf("announce load: %w", err)
+	}
+	if err := replaceFile(cmd.Pipeline, text); err != nil {
+		return load, false, fmt.Errorf("write pipeline file: %w", err)
+	}
+	return catalog.LoadStart{Floor: floor, Since: since}, false, nil
 }
 
 // readTable reads the pipeline file and finds a table in it.
@@ -116,16 +142,14 @@ func (cmd *resyncStartCmd) position(ctx context.Context, env *environment, t *ca
 		}
 		return body, cmd.Since.UTC(), nil
 	}
-	dsn := cmd.DSN
-	if dsn == "" {
-		dsn = env.getenv("ICEHOSE_DSN")
-	}
 	kind := t.Position.Source
-	switch {
-	case kind != cdc.SourcePostgres && kind != cdc.SourceMySQL:
+	if kind != cdc.SourcePostgres && kind != cdc.SourceMySQL {
 		return cdc.Body{}, time.Time{}, fmt.Errorf("table %s: a position of kind %s cannot be read from the source: give --floor and --since", t.Source, t.Position)
-	case dsn == "":
-		return cdc.Body{}, time.Time{}, errors.New("no source: give ICEHOSE_DSN or --dsn")
+	}
+	dsn, err := dsnOf(env, cmd.DSN)
+	switch {
+	case err != nil:
+		return cdc.Body{}, time.Time{}, err
 	case isMySQL(dsn) != (kind == cdc.SourceMySQL):
 		return cdc.Body{}, time.Time{}, fmt.Errorf("table %s has positions of kind %s, but the connection string is of another engine", t.Source, t.Position)
 	case kind == cdc.SourceMySQL:
@@ -159,7 +183,11 @@ func (r *resyncResult) print(w io.Writer, asJSON bool) error {
 		return printJSON(w, r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "table %s, floor %s, since %s\n", r.Table, r.Floor, r.Since)
+	already := ""
+	if r.Already {
+		already = ": announced before, and not finished"
+	}
+	fmt.Fprintf(&b, "table %s, floor %s, since %s%s\n", r.Table, r.Floor, r.Since, already)
 	if r.SQL != "" {
 		fmt.Fprintf(&b, "\n%s\n\n", r.SQL)
 	}

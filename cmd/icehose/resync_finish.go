@@ -89,7 +89,7 @@ func (cmd *resyncFinishCmd) Run(ctx context.Context, env *environment, global *c
 
 // sweep removes the ghosts from a lake of our own.
 func (cmd *resyncFinishCmd) sweep(ctx context.Context, env *environment, p *catalog.Pipeline, t *catalog.Table, load catalog.LoadStart, result *resyncResult) error {
-	store, err := cmd.store(ctx, iceberg.Options{ReadOnly: cmd.Count, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: cmd.Count, Log: env.log})
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 	work, abort := context.WithCancelCause(late)
 	defer abort(nil)
 	r.abort = abort
-	store, err := r.cmd.store(ctx, iceberg.Options{Log: r.env.log})
+	store, err := r.cmd.OpenLake(ctx, iceberg.Options{Log: r.env.log})
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 		r.sink, err = sink.Open(ctx, r.pipeline, store, sink.Options{

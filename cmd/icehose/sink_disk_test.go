@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A full disk stops a sink with one clear line; with room, the same command
-// goes on to the right result.
+// A full disk stops a sink with one clear line, and so does one that has become
+// read-only; with room, the same command goes on to the right result.
 func TestSinkFullDisk(t *testing.T) {
 	dir := mounted(t, "size=1500k", 0)
 	lake := filepath.Join(dir, "lake")
@@ -25,9 +25,17 @@ func TestSinkFullDisk(t *testing.T) {
 	if status != exitTrouble || !full || strings.Contains(text, "goroutine") {
 		t.Errorf("full: status %d\n%s", status, text)
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=512m"); err != nil {
-		t.Fatal(err)
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "size=512m"); err != nil {
+			t.Fatal(err)
+		}
 	}
+	remount(syscall.MS_RDONLY)
+	if text, status := run(); status != exitTrouble || !strings.Contains(text, "read-only") || !strings.Contains(text, lake) || strings.Contains(text, "goroutine") {
+		t.Errorf("read-only: status %d\n%s", status, text)
+	}
+	remount(0)
 	if text, status := run(); status != exitSame {
 		t.Errorf("with room: status %d\n%s", status, text)
 	}

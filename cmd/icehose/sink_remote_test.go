@@ -24,7 +24,8 @@ const remoteRecord = `{"shardId":"s-0","sequenceNumber":"SEQUENCE","data":"{\"da
 	`\"transaction-record-id\":1,\"commit-timestamp\":\"2026-01-01T00:00:01.000000Z\",\"stream-position\":\"00000005/1A0000SEQUENCE.2.00000005/1A0000SEQUENCE\"}}"}` + "\n"
 
 // TestSinkElsewhere runs the command against Glue and S3, and against a SQLite
-// catalog with tables in S3: what a second run finds is what the first left.
+// catalog with tables in S3: what a second run finds is what the first left,
+// maintained there, and reconcile compares and repairs it.
 func TestSinkElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"glue", "sqlite"} {
@@ -40,25 +41,29 @@ func TestSinkElsewhere(t *testing.T) {
 				}
 			}
 			write(pipeline, remotePipeline)
-			args := []string{"--json", "sink", "--pipeline", pipeline, "--warehouse", cloud.Warehouse}
+			place := []string{"--pipeline", pipeline, "--warehouse", cloud.Warehouse}
 			if kind == "glue" {
-				args = append(args, "--catalog", "glue", "--uri", cloud.GlueURL)
+				place = append(place, "--catalog", "glue", "--uri", cloud.GlueURL)
 			} else {
-				args = append(args, "--catalog", "sqlite:"+filepath.Join(dir, "catalog.db"))
+				place = append(place, "--catalog", "sqlite:"+filepath.Join(dir, "catalog.db"))
 			}
 			for name, value := range cloud.Properties() {
-				args = append(args, "--prop", name+"="+value)
+				place = append(place, "--prop", name+"="+value)
+			}
+			command := func(want int, args ...string) string {
+				t.Helper()
+				var stdout, stderr bytes.Buffer
+				if status := run(context.WithoutCancel(t.Context()), append(args, place...), environment{stdout: &stdout, stderr: &stderr, getenv: os.Getenv}); status != want {
+					t.Fatalf("%v: status %d, want %d\n%s%s", args, status, want, &stdout, &stderr)
+				}
+				return stdout.String()
 			}
 			stream := ""
 			for n, sequence := range []string{"10", "11", "12"} {
 				stream += strings.ReplaceAll(remoteRecord, "SEQUENCE", sequence)
 				write(events, stream)
-				var stdout, stderr bytes.Buffer
-				if status := run(context.WithoutCancel(t.Context()), append(args, events), environment{stdout: &stdout, stderr: &stderr, getenv: os.Getenv}); status != 0 {
-					t.Fatalf("run %d: status %d\n%s", n, status, stderr.String())
-				}
 				var result sinkResult
-				if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
+				if err := json.Unmarshal([]byte(command(exitSame, "--json", "sink", events)), &result); err != nil {
 					t.Fatal(err)
 				}
 				table := result.Tables[0]
@@ -68,6 +73,24 @@ func TestSinkElsewhere(t *testing.T) {
 				if table.DeleteFiles == nil || *table.DeleteFiles != 0 || table.Position == "" {
 					t.Errorf("run %d: %+v", n, table)
 				}
+				var maintained maintainResult
+				if err := json.Unmarshal([]byte(command(exitSame, "--json", "maintain", "--keep-snapshots", "1")), &maintained); err != nil {
+					t.Fatal(err)
+				}
+				if after := maintained.Tables[0].After; after.Rows != 1 || after.Snapshots != 1 {
+					t.Errorf("maintained after run %d: %+v", n, after)
+				}
+			}
+			dump, page := filepath.Join(dir, "s.item.ndjson"), filepath.Join(dir, "page.html")
+			compare := []string{"reconcile", "--source", dir, "--final", "--history", "--html", page}
+			write(dump, `{"id":"1","n":"12"}`)
+			command(exitSame, compare...)
+			write(dump, `{"id":"1","n":"13"}`)
+			command(exitDifferent, compare...)
+			command(exitSame, append(compare, "--repair", "sink")...)
+			command(exitSame, compare...)
+			if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "the last 4 of them") {
+				t.Errorf("the page does not show 4 runs: %v\n%s", err, text)
 			}
 		})
 	}

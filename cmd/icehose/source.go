@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ type sourceFlags struct {
 	Engine string `enum:",postgresql,mysql,mariadb,oracle,sqlserver" default:"" help:"The source's engine, where --dump or --events do not tell it: postgresql, mysql, mariadb, oracle or sqlserver." placeholder:"ENGINE"`
 }
 
-// read reads the schema. The pipeline file's engine, if there is one, is that
-// of records, which do not tell.
+// read reads the schema. The pipeline file's engine, if there is one, is that of
+// records and dumps that do not tell.
 func (f *sourceFlags) read(ctx context.Context, env *environment, known catalog.Engine) (*catalog.SourceSchema, error) {
 	engine := catalog.Engine(f.Engine)
 	switch {
@@ -34,6 +35,9 @@ func (f *sourceFlags) read(ctx context.Context, env *environment, known catalog.
 		text, err := os.ReadFile(f.Dump)
 		if err != nil {
 			return nil, fmt.Errorf("read schema dump: %w", err)
+		}
+		if engine == "" && ddl.EngineOf(text) == "" {
+			engine = known
 		}
 		return ddl.Read(f.Dump, text, engine)
 	case f.Events != "":
@@ -53,12 +57,9 @@ func (f *sourceFlags) read(ctx context.Context, env *environment, known catalog.
 		}
 		return s, nil
 	}
-	dsn := f.DSN
-	if dsn == "" {
-		dsn = env.getenv("ICEHOSE_DSN")
-	}
-	if dsn == "" {
-		return nil, errors.New("no source: give ICEHOSE_DSN, --dsn, --dump or --events")
+	dsn, err := dsnOf(env, f.DSN, "--dump", "--events")
+	if err != nil {
+		return nil, err
 	}
 	return readLive(ctx, dsn)
 }
@@ -78,6 +79,22 @@ func readLive(ctx context.Context, dsn string) (*catalog.SourceSchema, error) {
 	}
 	s, err := postgres.Read(ctx, conn)
 	return s, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
+// dsnOf returns the connection string of a live source: that of the flag, else
+// of the environment. instead are the flags that would do without.
+func dsnOf(env *environment, flag string, instead ...string) (string, error) {
+	dsn := cmp.Or(flag, env.getenv("ICEHOSE_DSN"))
+	if dsn == "" {
+		ways := append([]string{"ICEHOSE_DSN", "--dsn"}, instead...)
+		last := len(ways) - 1
+		return "", fmt.Errorf("no source: give %s or %s", strings.Join(ways[:last], ", "), ways[last])
+	}
+	scheme, _, ok := strings.Cut(dsn, "://")
+	if ok && !isMySQL(dsn) && scheme != "postgres" && scheme != "postgresql" {
+		return "", fmt.Errorf("no source: want postgres://, mysql:// or mariadb://, got %s://: no other engine is read live", scheme)
+	}
+	return dsn, nil
 }
 
 func isMySQL(dsn string) bool {

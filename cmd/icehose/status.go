@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -165,33 +164,76 @@ func lightText(l status.Light) string {
 	return string(l)
 }
 
+const (
+	screenWidth = 80
+	// fewLines is how many names of a part that are well get a line each.
+	fewLines = 5
+)
+
+// manyNames reports whether a part has one line for each of its names, rather
+// than several for one.
+func manyNames(part string) bool { return part == "sink" || part == "table" || part == "verdict" }
+
+// writeStatus writes the parts in the order in which changes flow, each with its
+// lines, and under whatever is not well what to do.
 func writeStatus(w io.Writer, r status.Report) error {
-	var b strings.Builder
-	out := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	well := make(map[string]int) // by part
 	for _, l := range r.Lines {
-		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", lightText(l.Light), l.Part, l.Name, l.What, l.Value) // what fails is told by Flush
+		if manyNames(l.Part) && l.Light == status.OK {
+			well[l.Part]++
+		}
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
+	var b strings.Builder
+	heading := ""
 	red, unknown := 0, 0
 	for _, l := range r.Lines {
-		if l.Light == status.OK {
-			continue
+		label, here := l.What, l.Part+" "+l.Name
+		if manyNames(l.Part) {
+			label, here = l.Name, l.Part
 		}
-		if red+unknown == 0 {
-			b.WriteString("\nnext:\n")
+		if here != heading {
+			heading = here
+			wrap(&b, "", here)
+			if well[l.Part] > fewLines {
+				fmt.Fprintf(&b, "  %-3s  %d are well\n", lightText(status.OK), well[l.Part])
+			}
 		}
-		if l.Light == status.Red {
+		switch l.Light {
+		case status.OK:
+			if manyNames(l.Part) && well[l.Part] > fewLines {
+				continue
+			}
+		case status.Red:
 			red++
-		} else {
+		case status.Unknown:
 			unknown++
 		}
-		fmt.Fprintf(&b, "  %s %s, %s:\n    %s\n", l.Part, l.Name, l.What, l.Next)
+		wrap(&b, fmt.Sprintf("  %-3s  ", lightText(l.Light)), fmt.Sprintf("%s: %s", label, l.Value))
+		if l.Next != "" {
+			wrap(&b, "       -> ", l.Next)
+		}
 	}
 	fmt.Fprintf(&b, "\n%d parts at %s: %d red, %d not observed\n", len(r.Lines), r.At.Format(time.RFC3339), red, unknown)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
+}
+
+// wrap writes a text in lines that fit the screen, broken at spaces: the first
+// begins with head, the others with as much space.
+func wrap(b *strings.Builder, head, text string) {
+	line := head
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case len(line)+1+len(word) <= screenWidth:
+			line += " " + word
+		default:
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(head)) + word
+		}
+	}
+	b.WriteString(line + "\n")
 }

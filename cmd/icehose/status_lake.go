@@ -27,7 +27,7 @@ import (
 
 // observeLake reads when each table was committed last, and how far the sink is.
 func (cmd *statusCmd) observeLake(ctx context.Context, env *environment, p *catalog.Pipeline, seen *status.Observed) error {
-	store, err := cmd.store(ctx, iceberg.Options{ReadOnly: true, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: true, Log: env.log})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"icehose/catalog"
 	"icehose/cdc/capture"
 	"icehose/transform"
+	"icehose/transform/firehose"
 )
 
 // transformCmd is the transform on files: what the Lambda does, to look at.
@@ -24,7 +25,7 @@ type transformCmd struct {
 	Pipeline string         `required:"" help:"The pipeline file." placeholder:"FILE"`
 	Format   capture.Format `default:"auto" enum:"auto,dms,kinesis,get-records,firehose" help:"What the records were captured as: ${enum}."`
 	Delivery deliveryFlags  `embed:""`
-	Batch    int            `default:"1" help:"Records transformed together. In a batch an older change of a mirror's key gives way to a newer one; the records of one Firehose event are always one batch." placeholder:"N"`
+	Batch    int            `default:"1" help:"Records transformed together. In a batch an older change of a mirror's key gives way to a newer one, and the answers have to fit in Lambda's 6 MB; the records of one Firehose event are always one batch." placeholder:"N"`
 	All      bool           `help:"Print a line for every record, with its outcome, instead of rows only."`
 	Explain  bool           `help:"Explain one record: chosen by --record or --id, else the first one."`
 	Record   int            `help:"The record to explain, counted from 1." placeholder:"N"`
@@ -60,10 +61,11 @@ func (*transformCmd) Help() string {
 records of a Kinesis stream (icehose capture; aws kinesis get-records), or events
 of a Firehose Lambda, and transforms them with the Lambda's code. Rows go to standard
 output, one a line; records that fail to standard error as JSON without values; a
-summary follows. --json makes the summary JSON too.
+summary follows. --json makes the summary JSON too. An event that the Lambda
+cannot read, and a file that is cut off, end the run: what came before is good.
 
 Exit status: 0 every record was delivered or dropped, 1 some failed, 2 it could
-not be done.
+not be done, or not to the end.
 
 Examples:
   icehose transform --pipeline pipeline.yaml events.ndjson.zst | head
@@ -101,21 +103,40 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 	return err
 }
 
-// file transforms one file. Events are counted anew in each, and no batch goes
-// beyond it.
+// file transforms one file. No batch goes beyond it.
 func (cmd *transformCmd) file(ctx context.Context, env *environment, name string, run *transformRun) error {
-	event := 0
-	err := readCapture(ctx, env, name, cmd.Format, func(r capture.Record) error {
-		if r.Event != event || r.Event == 0 && len(run.batch) == cmd.Batch {
-			if err := run.flush(); err != nil {
-				return err
+	err := readObjects(ctx, env, name, cmd.Format, func(o capture.Object) error {
+		event, err := openEvent(o)
+		if err != nil {
+			return err
+		}
+		if event != nil {
+			return errors.Join(run.flush(), run.event(event))
+		}
+		for _, r := range o.Records() {
+			if run.batch = append(run.batch, transformRecord(r)); len(run.batch) == cmd.Batch {
+				if err := run.flush(); err != nil {
+					return err
+				}
 			}
 		}
-		event = r.Event
-		run.batch = append(run.batch, transformRecord(r))
 		return nil
 	})
 	return errors.Join(err, run.flush())
+}
+
+// openEvent takes a Firehose event apart as the Lambda does; nil when the
+// object is none. One that the Lambda cannot answer is a text that cannot be
+// read on.
+func openEvent(o capture.Object) (*firehose.Event, error) {
+	if o.Broken || o.Format != capture.Firehose {
+		return nil, nil //nolint:nilnil // most objects are no events
+	}
+	event, err := firehose.Open(o.Text)
+	if err != nil {
+		return nil, &capture.ReadError{Err: fmt.Errorf("line %d: %w", o.Line, err)}
+	}
+	return event, nil
 }
 
 func (cmd *transformCmd) load() (*transform.Transformer, error) {
@@ -124,16 +145,6 @@ func (cmd *transformCmd) load() (*transform.Transformer, error) {
 		return nil, err
 	}
 	return transform.New(p, cmd.Delivery.options())
-}
-
-// readCaptures hands every record of the files to each, in order.
-func readCaptures(ctx context.Context, env *environment, files []string, f capture.Format, each func(capture.Record) error) error {
-	for _, name := range inputsOf(files) {
-		if err := readCapture(ctx, env, name, f, each); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // inputsOf returns the files, or standard input when there are none.
@@ -151,15 +162,15 @@ func endsEarly(err error) bool {
 	return ok
 }
 
-// readCapture hands every record of one file to each. Errors name the file.
-func readCapture(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Record) error) error {
-	if err := readRecords(ctx, env, name, f, each); err != nil {
+// readObjects hands every object of one file to each. Errors name the file.
+func readObjects(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Object) error) error {
+	if err := readFile(ctx, env, name, f, each); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-func readRecords(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Record) error) error {
+func readFile(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Object) error) error {
 	in := env.stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -174,14 +185,14 @@ func readRecords(ctx context.Context, env *environment, name string, f capture.F
 		return err
 	}
 	defer content.Close() //nolint:errcheck // what was read is checked as it is read
-	for r, err := range capture.Read(content, f) {
+	for o, err := range capture.Objects(content, f) {
 		if err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := each(r); err != nil {
+		if err := each(o); err != nil {
 			return err
 		}
 	}
@@ -253,7 +264,18 @@ func (r *transformRun) flush() error {
 	if len(r.batch) == 0 {
 		return nil
 	}
-	results := r.transformer.Batch(r.batch)
+	event, err := firehose.EventOf(r.batch)
+	if err != nil {
+		return fmt.Errorf("batch of %d records: %w", len(r.batch), err)
+	}
+	err = r.event(event)
+	r.batch = r.batch[:0]
+	return err
+}
+
+// event transforms and prints an event.
+func (r *transformRun) event(event *firehose.Event) error {
+	results := event.Results(r.transformer)
 	for i := range results {
 		r.records++
 		result := &results[i]
@@ -265,7 +287,6 @@ func (r *transformRun) flush() error {
 			return fmt.Errorf("print results: %w", err)
 		}
 	}
-	r.batch = r.batch[:0]
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"icehose/cdc"
 	"icehose/cdc/capture"
 	"icehose/transform"
+	"icehose/transform/firehose"
 )
 
 // errFound ends the reading of records when the one to explain was found.
@@ -29,25 +30,14 @@ func (cmd *transformCmd) explain(ctx context.Context, env *environment, global *
 	if want == 0 && cmd.ID == "" {
 		want = 1
 	}
-	count := 0
-	var found capture.Record
-	err := readCaptures(ctx, env, cmd.Files, cmd.Format, func(r capture.Record) error {
-		count++
-		if count == want || cmd.ID != "" && (r.ID == cmd.ID || r.Origin.Sequence == cmd.ID) {
-			found = r
-			return errFound
-		}
-		return nil
-	})
-	switch {
-	case err == nil && cmd.ID != "":
-		return fmt.Errorf("explain record: none of %d records has the id %q", count, cmd.ID)
-	case err == nil:
-		return fmt.Errorf("explain record: there are %d records, no number %d", count, want)
-	case !errors.Is(err, errFound):
+	found, count, err := cmd.find(ctx, env, want)
+	if err != nil {
 		return err
 	}
-	s := newStory(t, found, count, !cmd.NoValues)
+	s, err := newStory(t, found, count, !cmd.NoValues)
+	if err != nil {
+		return fmt.Errorf("explain record: %w", err)
+	}
 	if global.JSON {
 		enc := json.NewEncoder(env.stdout)
 		enc.SetIndent("", "  ")
@@ -62,6 +52,60 @@ func (cmd *transformCmd) explain(ctx context.Context, env *environment, global *
 		return exitError(exitDifferent)
 	}
 	return nil
+}
+
+// find returns the record to explain, and its number.
+func (cmd *transformCmd) find(ctx context.Context, env *environment, want int) (found capturedRecord, count int, err error) {
+	for _, name := range inputsOf(cmd.Files) {
+		err = readObjects(ctx, env, name, cmd.Format, func(o capture.Object) error {
+			records, err := recordsOf(o)
+			for _, r := range records {
+				count++
+				if count == want || cmd.ID != "" && (r.ID == cmd.ID || r.record.Origin.Sequence == cmd.ID) {
+					found = r
+					return errFound
+				}
+			}
+			return err
+		})
+		if err != nil {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, errFound):
+		return found, count, nil
+	case err != nil:
+		return found, count, err
+	case cmd.ID != "":
+		return found, count, fmt.Errorf("explain record: none of %d records has the id %q", count, cmd.ID)
+	}
+	return found, count, fmt.Errorf("explain record: there are %d records, no number %d", count, want)
+}
+
+// A capturedRecord is a record and what the transform gets of it.
+type capturedRecord struct {
+	capture.Record
+	record transform.Record
+}
+
+// recordsOf returns the records of an object: those of an event as the Lambda
+// reads them.
+func recordsOf(o capture.Object) ([]capturedRecord, error) {
+	event, err := openEvent(o)
+	if err != nil {
+		return nil, err
+	}
+	captured := o.Records()
+	out := make([]capturedRecord, len(captured))
+	for i, r := range captured {
+		out[i] = capturedRecord{r, transformRecord(r)}
+		if event != nil && i < len(event.Records) {
+			out[i].record = event.Records[i]
+			out[i].ID, out[i].Data = out[i].record.ID, out[i].record.Data
+		}
+	}
+	return out, nil
 }
 
 // A story is an explanation as it is printed.
@@ -132,10 +176,13 @@ type storyColumn struct {
 	Row      *string            `json:"row,omitempty"`   // the row's JSON
 }
 
-func newStory(t *transform.Transformer, r capture.Record, number int, values bool) *story {
-	e := t.Explain(transformRecord(r))
+func newStory(t *transform.Transformer, r capturedRecord, number int, values bool) (*story, error) {
+	e, err := firehose.Explain(t, r.record)
+	if err != nil {
+		return nil, err
+	}
 	s := &story{
-		Record: number, ID: r.ID, Line: r.Line, Bytes: len(r.Data), Shard: r.Origin.Shard, Sequence: r.Origin.Sequence, Rule: e.Rule,
+		Record: number, ID: r.ID, Line: r.Line, Bytes: len(r.Data), Shard: r.record.Origin.Shard, Sequence: r.record.Origin.Sequence, Rule: e.Rule,
 		Outcome: e.Result.Outcome, Reason: e.Result.Reason, Column: e.Result.Column, OldKeyLeft: e.Result.OldKeyLeft, Drift: lineOfDrift(e.Result.Drift),
 		KeyChanged: e.OldKey != "", Absent: e.Absent, Ignored: e.Ignored, Hint: hint(e.Result.Reason),
 	}
@@ -146,9 +193,9 @@ func newStory(t *transform.Transformer, r capture.Record, number int, values boo
 	switch {
 	case e.Decode != nil:
 		s.DecodeError = e.Decode.Error()
-	case r.Fault == capture.BadJSON:
+	case r.record.Unread == transform.InvalidJSON:
 		s.DecodeError = "no whole JSON object of the format begins there"
-	case r.Fault == capture.BadBase64:
+	case r.record.Unread == transform.InvalidBase64:
 		s.DecodeError = "the event has no data for it, or not in base64"
 	}
 	if e.Result.Outcome == transform.Ok {
@@ -178,7 +225,7 @@ func newStory(t *transform.Transformer, r capture.Record, number int, values boo
 		}
 		s.Columns = append(s.Columns, line)
 	}
-	return s
+	return s, nil
 }
 
 // shownKey is the former key, unless a mask keeps a column of it from being shown.

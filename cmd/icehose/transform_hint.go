@@ -40,7 +40,8 @@ func hint(r transform.Reason) string {
 	case transform.InvalidValue:
 		return "the value is not a text of the column's type: check type: against the source's column"
 	case transform.OutOfRange:
-		return "the column's type cannot hold the value: widen type:, or, where it is no key column, allow the loss with allow_lossy: [\"null\"]"
+		return "the column's type cannot hold the value: widen type:, or, where it is no key column, allow the loss with allow_lossy: [\"null\"]; " +
+			"Firehose takes no NaN and no infinity in a float or double, whatever is allowed"
 	case transform.Inexact:
 		return "digits would be lost: change type: to one that holds them (a decimal more scale), or allow the loss: " +
 			"allow_lossy: [round] for decimals and times, [\"null\"] for other columns that are no key"
@@ -49,7 +50,8 @@ func hint(r transform.Reason) string {
 	case transform.DamagedNumber:
 		return "the endpoint wrote an integer as a double, its digits are gone: set UseLargeIntegerValue (engine 3.5.4) and read the row again from the source"
 	case transform.ResponseTooLarge:
-		return "the rows of one batch exceed Lambda's 6 MB: lower BufferSizeInMBs of the Firehose processor"
+		return "the answers to one batch exceed Lambda's 6 MB: lower BufferSizeInMBs of the Firehose processor; " +
+			"if the row exceeds it alone, leave its large columns out (exclude: true)"
 	}
 	return ""
 }

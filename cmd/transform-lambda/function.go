@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"icehose/catalog"
+	"icehose/internal/pipelinefile"
 	"icehose/transform"
 	"icehose/transform/firehose"
 )
@@ -26,7 +27,7 @@ type function struct {
 	log      *slog.Logger
 	metrics  func(context.Context, []firehose.Count) error // nil for none
 	clock    func() time.Time
-	file     pipelineFile
+	client   pipelinefile.Getter // nil when the pipeline file is not on S3
 	current  atomic.Pointer[firehose.Handler]
 	// response is the memory of the last one, which the runtime has sent on
 	// before it asks for the next event. It is nil for ever where the runtime
@@ -47,10 +48,8 @@ func newFunction(s settings, log *slog.Logger, stdout io.Writer, clock func() ti
 	if s.namespace != "" {
 		f.metrics = firehose.NewEMF(stdout, s.namespace, clock).Write
 	}
-	if s.bucket != "" {
-		f.file = &object{client: newS3(s), bucket: s.bucket, key: s.key}
-	} else {
-		f.file = file(s.pipeline)
+	if s.pipeline.Bucket != "" {
+		f.client = newS3(s)
 	}
 	return f
 }
@@ -67,7 +66,7 @@ func (f *function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 
 // load reads the pipeline file for the first time.
 func (f *function) load(ctx context.Context) error {
-	text, version, err := f.file.read(ctx, "")
+	text, version, err := f.settings.pipeline.Read(ctx, f.client, "")
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (f *function) load(ctx context.Context) error {
 
 // use makes a pipeline file the current one, if it is good.
 func (f *function) use(text []byte) error {
-	p, err := catalog.Parse(f.file.name(), text)
+	p, err := catalog.Parse(f.settings.pipeline.Name(), text)
 	if err != nil {
 		return fmt.Errorf("read pipeline file: %w", err)
 	}
@@ -94,7 +93,7 @@ func (f *function) use(text []byte) error {
 
 // refresh looks whether the pipeline file has changed, when it is time to.
 func (f *function) refresh(ctx context.Context) {
-	if f.settings.bucket == "" || !f.mu.TryLock() {
+	if f.client == nil || !f.mu.TryLock() {
 		return
 	}
 	defer f.mu.Unlock()
@@ -107,19 +106,19 @@ func (f *function) refresh(ctx context.Context) {
 func (f *function) look(ctx context.Context) {
 	ctxLook, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	text, version, err := f.file.read(ctxLook, f.version)
+	text, version, err := f.settings.pipeline.Read(ctxLook, f.client, f.version)
 	switch {
 	case err != nil:
-		f.log.LogAttrs(ctx, slog.LevelError, "pipeline file not read", slog.String("file", f.file.name()), slog.Any("error", err))
+		f.log.LogAttrs(ctx, slog.LevelError, "pipeline file not read", slog.String("file", f.settings.pipeline.Name()), slog.Any("error", err))
 		return
 	case version != f.version:
 		f.version, f.refused = version, f.use(text)
 		if f.refused == nil {
-			f.log.LogAttrs(ctx, slog.LevelInfo, "pipeline file changed", slog.String("file", f.file.name()), slog.String("version", version))
+			f.log.LogAttrs(ctx, slog.LevelInfo, "pipeline file changed", slog.String("file", f.settings.pipeline.Name()), slog.String("version", version))
 		}
 	}
 	if f.refused != nil {
-		f.log.LogAttrs(ctx, slog.LevelError, "pipeline file refused", slog.String("file", f.file.name()), slog.String("version", version),
+		f.log.LogAttrs(ctx, slog.LevelError, "pipeline file refused", slog.String("file", f.settings.pipeline.Name()), slog.String("version", version),
 			slog.Any("error", f.refused))
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"icehose/internal/lambdalog"
+	"icehose/internal/pipelinefile"
 	"icehose/transform/firehose"
 )
 
@@ -124,7 +126,7 @@ func TestPipelineOnS3(t *testing.T) {
 	}
 	var logged, metrics bytes.Buffer
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	f := newFunction(s, newLog(&logged, s.level), &metrics, func() time.Time { return now })
+	f := newFunction(s, lambdalog.New(&logged, s.level), &metrics, func() time.Time { return now })
 	if err := f.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +186,7 @@ func TestPipelineOnS3(t *testing.T) {
 
 func TestObjectSize(t *testing.T) {
 	b := newBucket(t)
-	b.put(t, strings.Repeat("#", maxPipeline+1))
+	b.put(t, strings.Repeat("#", pipelinefile.MaxSize+1))
 	var stderr bytes.Buffer
 	status := run(t.Context(), b.environ(), &stderr, &stderr, func(lambda.Handler) { t.Error("started") })
 	if status != exitTrouble || !strings.Contains(stderr.String(), "more than 8388608 bytes") {

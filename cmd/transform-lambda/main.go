@@ -40,6 +40,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+
+	"icehose/internal/lambdalog"
 )
 
 // The exit statuses.
@@ -61,7 +63,7 @@ func main() {
 func run(ctx context.Context, environ []string, stdout, stderr io.Writer, start func(lambda.Handler)) int {
 	// The runtime's own line about a failed invocation is JSON without the time.
 	stdlog.SetFlags(0)
-	log := newLog(stderr, slog.LevelInfo)
+	log := lambdalog.New(stderr, slog.LevelInfo)
 	h, err := initialize(ctx, environ, stdout, stderr)
 	if err != nil {
 		log.LogAttrs(ctx, slog.LevelError, "start refused", slog.Any("error", err))
@@ -82,7 +84,7 @@ func initialize(ctx context.Context, environ []string, stdout, stderr io.Writer)
 	}
 	ctx, cancel := context.WithTimeout(ctx, initTimeout)
 	defer cancel()
-	f := newFunction(s, newLog(stderr, s.level), stdout, wallClock)
+	f := newFunction(s, lambdalog.New(stderr, s.level), stdout, wallClock)
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"icehose/catalog"
+	"icehose/internal/pipelinefile"
 	"icehose/transform"
 )
 
 // settings are what the environment says.
 type settings struct {
-	pipeline    string // a file; empty when it is an object
-	bucket, key string // an object on S3
-	refresh     time.Duration
-	options     transform.Options
-	level       slog.Level
-	namespace   string // empty for no metrics
+	pipeline  pipelinefile.Place
+	refresh   time.Duration
+	options   transform.Options
+	level     slog.Level
+	namespace string // empty for no metrics
 
 	// What Lambda itself sets, for S3.
 	region, endpoint         string
@@ -74,7 +74,8 @@ func parseSettings(environ []string, program string) (settings, error) {
 			return settings{}, fmt.Errorf("read environment: %s: %w", name, err)
 		}
 	}
-	if err := s.locate(location, program); err != nil {
+	var err error
+	if s.pipeline, err = pipelinefile.Locate(location, filepath.Dir(program)); err != nil {
 		return settings{}, fmt.Errorf("read environment: %s: %w", variablePipeline, err)
 	}
 	return s, nil
@@ -94,25 +95,6 @@ func (s *settings) amazon(name, value string) {
 	case "AWS_SESSION_TOKEN":
 		s.token = value
 	}
-}
-
-func (s *settings) locate(location, program string) error {
-	object, remote := strings.CutPrefix(location, "s3://")
-	switch {
-	case location == "":
-		return fmt.Errorf("want a path or s3://bucket/key, got nothing")
-	case remote:
-		s.bucket, s.key, _ = strings.Cut(object, "/")
-		if s.bucket == "" || s.key == "" {
-			return fmt.Errorf("want s3://bucket/key, got %q", location)
-		}
-		return nil
-	case filepath.IsAbs(location):
-		s.pipeline = location
-	default:
-		s.pipeline = filepath.Join(filepath.Dir(program), location)
-	}
-	return nil
 }
 
 func parseRefresh(value string) (time.Duration, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
+	"icehose/internal/pipelinefile"
 	"icehose/transform"
 )
 
@@ -19,16 +20,16 @@ func TestParseSettings(t *testing.T) {
 		want    settings
 		fault   string
 	}{
-		{name: "nothing set", want: settings{pipeline: "/var/task/pipeline.yaml", refresh: 5 * time.Minute, namespace: "icehose"}},
+		{name: "nothing set", want: settings{pipeline: pipelinefile.Place{Path: "/var/task/pipeline.yaml"}, refresh: 5 * time.Minute, namespace: "icehose"}},
 		{
 			name:    "a path in the zip",
 			environ: []string{"ICEHOSE_PIPELINE=conf/shop.yaml", "PATH=/bin"},
-			want:    settings{pipeline: "/var/task/conf/shop.yaml", refresh: 5 * time.Minute, namespace: "icehose"},
+			want:    settings{pipeline: pipelinefile.Place{Path: "/var/task/conf/shop.yaml"}, refresh: 5 * time.Minute, namespace: "icehose"},
 		},
 		{
 			name:    "a path in a layer",
 			environ: []string{"ICEHOSE_PIPELINE=/opt/shop.yaml", "ICEHOSE_METRICS_NAMESPACE="},
-			want:    settings{pipeline: "/opt/shop.yaml", refresh: 5 * time.Minute},
+			want:    settings{pipeline: pipelinefile.Place{Path: "/opt/shop.yaml"}, refresh: 5 * time.Minute},
 		},
 		{
 			name: "everything",
@@ -38,7 +39,7 @@ func TestParseSettings(t *testing.T) {
 				"AWS_SECRET_ACCESS_KEY=secret=", "AWS_SESSION_TOKEN=token", "AWS_ENDPOINT_URL_S3=http://localhost:1",
 			},
 			want: settings{
-				bucket: "bucket", key: "a/b.yaml", refresh: 90 * time.Second, options: transform.Options{Only: catalog.Mirror, Mode: catalog.Changelog, Database: "log", Suffix: "_log"},
+				pipeline: pipelinefile.Place{Bucket: "bucket", Key: "a/b.yaml"}, refresh: 90 * time.Second, options: transform.Options{Only: catalog.Mirror, Mode: catalog.Changelog, Database: "log", Suffix: "_log"},
 				level: slog.LevelWarn, namespace: "shop", region: "eu-west-1", accessKey: "key", secret: "secret=", token: "token",
 				endpoint: "http://localhost:1",
 			},

@@ -13,9 +13,9 @@
 //	time         15:04:05.000000
 //	timestamp    2006-01-02T15:04:05.000000
 //	timestamptz  2006-01-02T15:04:05.000000Z, in UTC
-//	string       itself
+//	string       itself; a char(n) without the blanks at its end
 //	uuid         lower case, with dashes
-//	fixed,binary lower-case hexadecimal
+//	fixed,binary lower-case hexadecimal; a MySQL binary(n) with the zeros at its end
 //
 // Transform, sink and reconcile all go through it, so they cannot drift apart.
 package canon

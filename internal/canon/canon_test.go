@@ -315,6 +315,21 @@ func TestPaddedCharIsTrimmed(t *testing.T) {
 	}
 }
 
+// The log of MySQL has a binary(n) without the zeros at its end, a query with them.
+func TestPaddedBinaryIsPadded(t *testing.T) {
+	for source, want := range map[string]string{"binary(4)": "0a000000", "BINARY(2)": "0a00", "binary": "0a", "varbinary(4)": "0a", "bytea": "0a", "": "0a"} {
+		for _, kind := range []catalog.Type{{Kind: catalog.Binary}, {Kind: catalog.Fixed, Length: len(want) / 2}} {
+			c := &catalog.Column{Name: "c", Type: kind, SourceType: source}
+			for _, form := range []canon.Form{canon.Record, canon.Delivered, canon.MySQL} {
+				got, err := canon.Append(nil, c, form, []byte("0A"))
+				if err != nil || string(got) != want {
+					t.Errorf("%q as %s: got %q %v, want %q", source, kind, got, err, want)
+				}
+			}
+		}
+	}
+}
+
 // No two different lists of fields have the same bytes.
 func TestFieldsAreUnambiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,7 +2,6 @@ package canon
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -14,20 +13,6 @@ func appendString(dst, text []byte, padded bool) ([]byte, Problem) {
 		text = bytes.TrimRight(text, " ")
 	}
 	return append(dst, text...), ""
-}
-
-// PaddedChar reports whether the source pads values of this type with blanks,
-// which mean nothing: DMS trims them (TrimSpaceInChar) or not, so the canonical
-// text never has them.
-func PaddedChar(sourceType string) bool {
-	base, _, _ := strings.Cut(sourceType, "(")
-	base = strings.TrimSpace(base)
-	for _, padded := range [...]string{"character", "char", "bpchar", "nchar", "national character"} {
-		if strings.EqualFold(base, padded) {
-			return true
-		}
-	}
-	return false
 }
 
 func appendUUID(dst, text []byte) ([]byte, Problem) {
@@ -77,8 +62,9 @@ func lowerHex(c byte) (byte, bool) {
 	return 0, false
 }
 
-// appendBinary reads hexadecimal; length is in bytes, -1 for any.
-func appendBinary(dst []byte, form Form, text []byte, length int) ([]byte, Problem) {
+// appendBinary reads hexadecimal; length is in bytes, -1 for any. What is shorter
+// than width bytes gets zeros.
+func appendBinary(dst []byte, form Form, text []byte, length, width int) ([]byte, Problem) {
 	switch form {
 	case Postgres:
 		rest, ok := bytes.CutPrefix(text, []byte(`\x`))
@@ -96,6 +82,9 @@ func appendBinary(dst []byte, form Form, text []byte, length int) ([]byte, Probl
 	}
 	if len(text)%2 != 0 {
 		return dst, NotValid
+	}
+	if len(text) < 2*width {
+		text = append(bytes.Clone(text), bytes.Repeat([]byte{'0'}, 2*width-len(text))...)
 	}
 	if length >= 0 && len(text) != 2*length {
 		return dst, OutOfRange

@@ -14,13 +14,14 @@ type Column struct {
 	column      *catalog.Column
 	round, null bool // the losses that the pipeline file allows
 	padded      bool
+	width       int // in bytes, to which binary values are padded; 0 for none
 }
 
 // Prepare makes a column ready.
 func Prepare(c *catalog.Column) Column {
 	return Column{
 		column: c, round: slices.Contains(c.AllowLossy, catalog.LossRound), null: slices.Contains(c.AllowLossy, catalog.LossNull),
-		padded: PaddedChar(c.SourceType),
+		padded: catalog.PaddedChar(c.SourceType), width: catalog.PaddedBinary(c.SourceType),
 	}
 }
 
@@ -95,9 +96,9 @@ func (c *Column) appendText(dst []byte, form Form, text []byte) ([]byte, Problem
 	case catalog.UUID:
 		return appendUUID(dst, text)
 	case catalog.Fixed:
-		return appendBinary(dst, form, text, t.Length)
+		return appendBinary(dst, form, text, t.Length, c.width)
 	case catalog.Binary:
-		return appendBinary(dst, form, text, -1)
+		return appendBinary(dst, form, text, -1, c.width)
 	}
 	return dst, NotValid
 }

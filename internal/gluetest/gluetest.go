@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -20,26 +22,38 @@ import (
 type Cloud struct {
 	GlueURL, S3URL string
 	Warehouse      string // a URI in a bucket that is there
-	// Glue answers requests; a test may stand before it.
-	Glue http.Handler
+	// Glue and S3 answer requests; a test may stand before them.
+	Glue, S3 http.Handler
+	age      atomic.Int64
 }
+
+// Age makes what is written to S3 from now on look as old as d.
+func (c *Cloud) Age(d time.Duration) { c.age.Store(int64(d)) }
+
+// Now implements gofakes3.TimeSource.
+func (c *Cloud) Now() time.Time { return time.Now().Add(-time.Duration(c.age.Load())) } //nolint:forbidigo // of a server
+
+// Since implements gofakes3.TimeSource.
+func (c *Cloud) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // Start starts both for the time of a test.
 func Start(t testing.TB) *Cloud {
 	t.Helper()
-	backend := s3mem.New()
+	c := &Cloud{
+		Warehouse: "s3://lake/wh",
+		Glue:      &server{databases: map[string]any{}, tables: map[string]map[string]any{}, versions: map[string]int{}},
+	}
+	backend := s3mem.New(s3mem.WithTimeSource(c))
 	if err := backend.CreateBucket("lake"); err != nil {
 		t.Fatal(err)
 	}
-	s3 := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(s3.Close)
-	c := &Cloud{
-		S3URL: s3.URL, Warehouse: "s3://lake/wh",
-		Glue: &server{databases: map[string]any{}, tables: map[string]map[string]any{}, versions: map[string]int{}},
+	c.S3 = gofakes3.New(backend).Server()
+	serve := func(handler *http.Handler) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler).ServeHTTP(w, r) }))
+		t.Cleanup(s.Close)
+		return s.URL
 	}
-	glue := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Glue.ServeHTTP(w, r) }))
-	t.Cleanup(glue.Close)
-	c.GlueURL = glue.URL
+	c.GlueURL, c.S3URL = serve(&c.Glue), serve(&c.S3)
 	return c
 }
 

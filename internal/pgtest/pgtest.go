@@ -49,33 +49,42 @@ func Start(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgresql: %w", err)
 	}
+	return start(ctx, bin, dir, nil, "initdb", "--username", "postgres", "--auth", "trust", "--locale", "C", "--encoding", "UTF8", "--no-sync")
+}
+
+// Standby starts a server that follows s by streaming and may be read, with
+// settings of its own, each NAME=VALUE. It is stopped before s.
+func (s *Server) Standby(ctx context.Context, settings ...string) (*Server, error) {
+	return start(ctx, s.bin, filepath.Dir(s.home), settings, "pg_basebackup", "--dbname", s.DSN(), "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+}
+
+// start makes a cluster with a program of PostgreSQL, and a server on it.
+func start(ctx context.Context, bin, dir string, settings []string, program string, args ...string) (*Server, error) {
 	home, err := os.MkdirTemp(dir, "postgresql-")
 	if err != nil {
 		return nil, fmt.Errorf("start postgresql: %w", err)
 	}
-	s, err := start(ctx, bin, home)
+	s, err := startIn(ctx, bin, home, settings, program, args)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start postgresql: %w", err), os.RemoveAll(home))
 	}
 	return s, nil
 }
 
-func start(ctx context.Context, bin, home string) (*Server, error) {
+func startIn(ctx context.Context, bin, home string, settings []string, program string, args []string) (*Server, error) {
 	attributes, err := account.GiveTo("postgres", home)
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(home, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "postgres",
-		"--auth", "trust", "--locale", "C", "--encoding", "UTF8", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attributes, home
-	if text, err := initdb.CombinedOutput(); err != nil {
+	maker := exec.CommandContext(ctx, filepath.Join(bin, program), append(args, "--pgdata", filepath.Join(home, "data"))...)
+	maker.SysProcAttr, maker.Dir = attributes, home
+	if text, err := maker.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make database cluster: %w: %s", err, lastLine(text))
 	}
 	// A free port can be taken between looking and listening.
 	for range 3 {
 		s := &Server{bin: bin, home: home, exited: make(chan struct{})}
-		if err = s.launch(ctx, home, data, attributes); err == nil {
+		if err = s.launch(ctx, home, attributes, settings); err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
@@ -85,7 +94,7 @@ func start(ctx context.Context, bin, home string) (*Server, error) {
 	return nil, err
 }
 
-func (s *Server) launch(ctx context.Context, home, data string, attributes *syscall.SysProcAttr) error {
+func (s *Server) launch(ctx context.Context, home string, attributes *syscall.SysProcAttr, settings []string) error {
 	port, err := freePort(ctx)
 	if err != nil {
 		return err
@@ -97,11 +106,11 @@ func (s *Server) launch(ctx context.Context, home, data string, attributes *sysc
 		return err
 	}
 	defer func() { _ = log.Close() }() // the server has its own descriptor
-	args := []string{"-D", data, "-p", strconv.Itoa(port)}
-	for _, setting := range []string{
+	args := []string{"-D", filepath.Join(home, "data"), "-p", strconv.Itoa(port)}
+	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "wal_level=logical", "max_wal_senders=10", "max_replication_slots=10",
 		"fsync=off", "full_page_writes=off", "shared_buffers=64MB", "autovacuum=off", "max_connections=60", "wal_sender_timeout=0",
-	} {
+	}, settings...) {
 		args = append(args, "-c", setting)
 	}
 	// Not CommandContext: the server outlives the context of its start.

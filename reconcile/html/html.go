@@ -104,6 +104,8 @@ type finding struct{ Kind, Key, Rows, Behind string }
 
 type loss struct{ Table, Column, Losses string }
 
+const microseconds = "2006-01-02 15:04:05.000000 UTC"
+
 // maxShown bounds the keys of a table on the page; the JSON report has all.
 const maxShown = 200
 
@@ -201,10 +203,13 @@ func (row *table) addFacts(t *reconcile.TableReport) {
 		}
 	}
 	add(&row.Moments, "source", t.Source.Moment)
+	if t.Source.Through != nil {
+		add(&row.Moments, "it follows a server, up to", t.Source.Through.UTC().Format(microseconds))
+	}
 	add(&row.Moments, "lake", t.Lake.Moment)
 	if n := t.Lake.Newest; n != nil {
 		if n.Committed != nil {
-			add(&row.Moments, "newest change in the lake", n.Committed.UTC().Format("2006-01-02 15:04:05.000000 UTC"))
+			add(&row.Moments, "newest change in the lake", n.Committed.UTC().Format(microseconds))
 		}
 		add(&row.Moments, "cdc_position", n.Position)
 	}

@@ -30,14 +30,15 @@ func side(n uint64) reconcile.Side { return reconcile.Side{Moment: "final", Rows
 func sample() *html.Page {
 	lag, long := 2.5, 200_000.0
 	committed := began.Add(-3 * time.Second)
-	lake := side(1_234_560)
+	source, lake := side(1_234_567), side(1_234_560)
+	source.Moment, source.Through = "log up to 0/16B3748", &committed
 	lake.Moment, lake.Newest = "snapshot 42", &reconcile.NewestText{Position: "0000.00", Committed: &committed}
 	r := &reconcile.Report{
 		Began: began, Ended: began.Add(93 * time.Second), ShowKeys: true,
 		Tables: []reconcile.TableReport{
 			{Table: "sales.customer", Target: "lake.customer", Key: []string{"id"}, Verdict: reconcile.Equal, Source: side(0), Lake: side(0), CommitLag: &long},
 			{
-				Table: "sales.orders", Target: "lake.orders", Key: []string{"region", "id"}, Verdict: reconcile.Different, Source: side(1_234_567), Lake: lake, CommitLag: &lag,
+				Table: "sales.orders", Target: "lake.orders", Key: []string{"region", "id"}, Verdict: reconcile.Different, Source: source, Lake: lake, CommitLag: &lag,
 				Counts: reconcile.Counts{Missing: 12, Extra: 3, Differs: 2, Stale: 1, Duplicate: 4}, InFlight: 31, DifferingBuckets: 9,
 				Losses: map[string][]catalog.Loss{"price": {catalog.LossRound}, "note": {catalog.LossNull, catalog.LossInvalid}},
 				Findings: []reconcile.Finding{

@@ -12,7 +12,11 @@ import (
 	"icehose/sink/iceberg"
 )
 
-var _ lake.Store = (*iceberg.Store)(nil)
+var (
+	_ lake.Store    = (*iceberg.Store)(nil)
+	_ lake.Newester = (*iceberg.Store)(nil)
+	_ lake.Keeper   = (*iceberg.Store)(nil)
+)
 
 // The suite over real Iceberg tables. Rows of mirrors replace older versions
 // of themselves, and a row that is gone, through delete files.

@@ -27,6 +27,7 @@ import (
 	"icehose/internal/canon"
 	"icehose/internal/canon/canonarrow"
 	"icehose/reconcile"
+	"icehose/sink"
 )
 
 // A Store is the lake. Package sink/iceberg implements it.
@@ -58,10 +59,10 @@ var _ reconcile.Reader = (*Reader)(nil)
 // Open returns a Reader of the tables of a store.
 func Open(store Store) *Reader { return &Reader{store: store, newest: map[string]known{}} }
 
-// Open implements reconcile.Reader: the view is at the newest snapshot. It
-// reads the metadata columns to know how many rows there are, of a changelog
-// changes, and which is the newest.
-func (r *Reader) Open(ctx context.Context, t *catalog.Table, _ bool) (reconcile.View, error) {
+// Open implements reconcile.Reader: the view is at the newest snapshot. An
+// exact one has read the positions: so it knows how many rows there are, of a
+// changelog changes.
+func (r *Reader) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
 	v := &view{store: r.store, table: t}
 	var err error
 	if v.snapshot, v.ok, err = r.snapshot(ctx, t); err != nil {
@@ -72,12 +73,13 @@ func (r *Reader) Open(ctx context.Context, t *catalog.Table, _ bool) (reconcile.
 		return v, nil
 	}
 	v.pinned.Moment = fmt.Sprintf("snapshot %d", v.snapshot)
-	if err := v.count(ctx); err != nil {
+	v.pinned.Newest.Committed, err = r.newestOf(ctx, t, v.snapshot)
+	if err == nil && exact {
+		err = v.count(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.newest[t.Source] = known{snapshot: v.snapshot, newest: v.pinned.Newest.Committed}
 	return v, nil
 }
 
@@ -132,10 +134,10 @@ func (r *Reader) newestOf(ctx context.Context, t *catalog.Table, snapshot int64)
 		}
 	} else {
 		v := &view{store: r.store, table: t, snapshot: snapshot, ok: true}
-		if err := v.count(ctx); err != nil {
+		var err error
+		if _, k.newest, err = v.committed(ctx); err != nil {
 			return time.Time{}, err
 		}
-		k.newest = v.pinned.Newest.Committed
 	}
 	r.mu.Lock()
 	r.newest[t.Source] = k
@@ -149,6 +151,11 @@ type Newester interface {
 	NewestCommit(ctx context.Context, t *catalog.Table, snapshotID int64) (time.Time, error)
 }
 
+// A Keeper is a Store that knows whether a snapshot is still there.
+type Keeper interface {
+	HasSnapshot(ctx context.Context, t *catalog.Table, snapshotID int64) (bool, error)
+}
+
 // Oldest returns the oldest commit time among the current rows of a mirror:
 // the low watermark, if the table has a row for every shard of the stream and
 // somebody keeps updating all of them. The zero time when it has no rows.
@@ -160,22 +167,26 @@ func (r *Reader) Oldest(ctx context.Context, t *catalog.Table) (oldest time.Time
 	if v.snapshot, v.ok, err = r.snapshot(ctx, t); err != nil {
 		return oldest, err
 	}
-	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}}}) {
-		if err != nil {
-			return oldest, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
-		}
-		if row[0] == nil {
-			return time.Time{}, nil // a row of unknown age
-		}
-		at, err := time.Parse(timeLayout, string(row[0]))
-		if err != nil {
-			return oldest, fmt.Errorf("read %s.%s: column %s: %w", t.Database(), t.Name(), catalog.ColumnCommittedAt, err)
-		}
-		if oldest.IsZero() || at.Before(oldest) {
-			oldest = at
-		}
+	if oldest, _, err = v.committed(ctx); err != nil {
+		return oldest, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
 	}
 	return oldest, nil
+}
+
+// Reached returns the position below which a lake has every change of the
+// tables of p, as the sink that writes it has recorded (sink.Checkpoint); empty
+// when it has not, or cannot tell.
+func Reached(ctx context.Context, store Store, p *catalog.Pipeline) (cdc.Position, error) {
+	checkpoints, ok := store.(sink.Checkpointer)
+	if !ok {
+		return "", nil
+	}
+	last, err := sink.ReadCheckpoint(ctx, checkpoints, p)
+	if err != nil || last == nil {
+		return "", err
+	}
+	low, _ := last.Watermark()
+	return low, nil
 }
 
 // timeLayout is that of a canonical timestamptz.
@@ -206,34 +217,49 @@ func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcil
 	return reconcile.SelectRows(v.table, v.scan(ctx), part)
 }
 
-// count counts the rows and finds the newest of them.
+// count counts the rows and finds the newest position among them.
 func (v *view) count(ctx context.Context) error {
-	columns := []catalog.Column{
-		{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}},
-		{Name: catalog.ColumnPosition, Type: catalog.Type{Kind: catalog.String}},
-	}
-	var committed, position []byte
-	for row, err := range v.texts(ctx, columns) {
+	var position []byte
+	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnPosition, Type: catalog.Type{Kind: catalog.String}}}) {
 		if err != nil {
 			return err
 		}
 		v.pinned.Rows++
-		if bytes.Compare(row[0], committed) > 0 {
-			committed = append(committed[:0], row[0]...)
-		}
-		if bytes.Compare(row[1], position) > 0 {
-			position = append(position[:0], row[1]...)
+		if bytes.Compare(row[0], position) > 0 {
+			position = append(position[:0], row[0]...)
 		}
 	}
 	v.pinned.Newest.Position = cdc.Position(position)
-	if committed == nil {
-		return nil
-	}
-	var err error
-	if v.pinned.Newest.Committed, err = time.Parse(timeLayout, string(committed)); err != nil {
-		return fmt.Errorf("column %s: %w", catalog.ColumnCommittedAt, err)
-	}
 	return nil
+}
+
+// committed returns the oldest and the newest commit time of the rows. Oldest
+// is zero when a row has none.
+func (v *view) committed(ctx context.Context) (oldest, newest time.Time, err error) {
+	unknown := false
+	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}}}) {
+		if err != nil {
+			return oldest, newest, err
+		}
+		if row[0] == nil {
+			unknown = true
+			continue
+		}
+		at, err := time.Parse(timeLayout, string(row[0]))
+		if err != nil {
+			return oldest, newest, fmt.Errorf("column %s: %w", catalog.ColumnCommittedAt, err)
+		}
+		if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+		if at.After(newest) {
+			newest = at
+		}
+	}
+	if unknown {
+		oldest = time.Time{}
+	}
+	return oldest, newest, nil
 }
 
 // scan yields the current rows of t, encoded.
@@ -289,7 +315,7 @@ func (v *view) batches(ctx context.Context, columns []string) iter.Seq2[arrow.Re
 		}
 		for batch, err := range v.store.Scan(ctx, v.table, v.snapshot, columns) {
 			if err != nil {
-				yield(nil, err)
+				yield(nil, v.expired(ctx, err))
 				return
 			}
 			if ctx.Err() != nil {
@@ -303,6 +329,18 @@ func (v *view) batches(ctx context.Context, columns []string) iter.Seq2[arrow.Re
 			yield(nil, err)
 		}
 	}
+}
+
+// expired says of an error that the snapshot is gone, if it is.
+func (v *view) expired(ctx context.Context, err error) error {
+	keeper, ok := v.store.(Keeper)
+	if !ok {
+		return err
+	}
+	if there, hasErr := keeper.HasSnapshot(ctx, v.table, v.snapshot); hasErr != nil || there {
+		return err
+	}
+	return fmt.Errorf("snapshot %d has expired while it was read: keep snapshots for longer than a run takes (icehose maintain --snapshot-age): %w", v.snapshot, err)
 }
 
 // texts yields the rows of the pinned snapshot: the canonical text of each of

@@ -10,6 +10,11 @@
 // a table's types exactly (package canonsql), else they pass through this
 // process, one at a time: tables with FLOAT or DOUBLE always do.
 //
+// A replica has a binary log of its own, which says nothing of a stream that is
+// read from another server: its views have no place in the log. An account that
+// may not see the state of replication (MariaDB: SLAVE MONITOR; MySQL:
+// REPLICATION CLIENT) cannot be told that its server is a replica.
+//
 // Nothing is written to the source. Tables must be transactional; a MyISAM
 // table has no snapshot and is refused.
 package mysql
@@ -195,16 +200,16 @@ var errNoLog = errors.New("the server writes no binary log, or the account may n
 
 // logEnd reads where the binary log ends.
 func logEnd(ctx context.Context, conn *sql.Conn) (cdc.Body, error) {
-	first, err := firstRow(ctx, conn, "SHOW MASTER STATUS")
+	_, rows, err := query(ctx, conn, "SHOW MASTER STATUS")
 	if err != nil { // MySQL 8.4 has another name for it
-		if first, err = firstRow(ctx, conn, "SHOW BINARY LOG STATUS"); err != nil {
+		if _, rows, err = query(ctx, conn, "SHOW BINARY LOG STATUS"); err != nil {
 			return cdc.Body{}, err
 		}
 	}
-	if len(first) < 2 {
+	if len(rows) == 0 || len(rows[0]) < 2 {
 		return cdc.Body{}, errNoLog
 	}
-	return body(first[0], first[1])
+	return body(rows[0][0].String, rows[0][1].String)
 }
 
 // body makes a position's body of a file's name and an offset in it.
@@ -217,50 +222,76 @@ func body(file, offset string) (cdc.Body, error) {
 	return cdc.Body{Lo: n<<32 | at}, nil
 }
 
-// firstRow reads the first row of a statement whose columns depend on the version.
-func firstRow(ctx context.Context, conn *sql.Conn, statement string) (texts []string, err error) {
+// query reads the rows of a statement whose columns depend on the version.
+func query(ctx context.Context, conn *sql.Conn, statement string) (names []string, all [][]sql.NullString, err error) {
 	rows, err := conn.QueryContext(ctx, statement)
 	if err != nil {
-		return nil, clean(err)
+		return nil, nil, clean(err)
 	}
-	defer func() { err = errors.Join(err, rows.Close(), rows.Err()) }()
-	columns, err := rows.Columns()
-	if err != nil || !rows.Next() {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if names, err = rows.Columns(); err != nil {
+		return nil, nil, err
+	}
+	for rows.Next() {
+		values := make([]sql.NullString, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, values)
+	}
+	return names, all, rows.Err()
+}
+
+// through returns nil for a server that follows none, as far as the account may
+// see that; else up to when it has its server's commits (reconcile.Pinned).
+func (r *Reader) through(ctx context.Context, conn *sql.Conn) (*time.Time, error) {
+	statement := "SHOW REPLICA STATUS"
+	if r.mariadb {
+		statement = "SHOW ALL SLAVES STATUS"
+	}
+	names, rows, err := query(ctx, conn, statement)
+	if err != nil || len(rows) == 0 {
+		return nil, ctx.Err()
+	}
+	at, err := now(ctx, conn)
+	if err != nil {
 		return nil, err
 	}
-	values := make([]sql.NullString, len(columns))
-	into := make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
+	oldest := at
+	for _, row := range rows {
+		i := slices.IndexFunc(names, func(name string) bool { return name == "Seconds_Behind_Master" || name == "Seconds_Behind_Source" })
+		if i < 0 || !row[i].Valid {
+			return &time.Time{}, nil // it stands still, or cannot tell
+		}
+		seconds, err := strconv.ParseInt(row[i].String, 10, 32)
+		if err != nil {
+			return &time.Time{}, nil //nolint:nilerr // it cannot tell
+		}
+		if had := at.Add(-time.Duration(seconds+1) * time.Second); had.Before(oldest) { // whole seconds
+			oldest = had
+		}
 	}
-	if err := rows.Scan(into...); err != nil {
-		return nil, err
-	}
-	for _, v := range values {
-		texts = append(texts, v.String)
-	}
-	return texts, nil
+	return &oldest, nil
 }
 
 const beginReading = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
 // snapshotPlace reads where MariaDB's snapshot of this connection stands.
 func snapshotPlace(ctx context.Context, conn *sql.Conn) (at cdc.Body, ok bool) {
-	rows, err := conn.QueryContext(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+	_, rows, err := query(ctx, conn, "SHOW STATUS LIKE 'binlog_snapshot_%'")
 	if err != nil {
-		return at, false
+		return at, false // the place is then unknown, which is said
 	}
-	defer rows.Close() //nolint:errcheck // the place is then unknown, which is said
 	found := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if rows.Scan(&name, &value) != nil {
-			return at, false
-		}
-		found[strings.ToLower(name)] = value
+	for _, row := range rows {
+		found[strings.ToLower(row[0].String)] = row[1].String
 	}
 	at, err = body(found["binlog_snapshot_file"], found["binlog_snapshot_position"])
-	return at, err == nil && rows.Err() == nil
+	return at, err == nil
 }
 
 // tries is how often a snapshot is taken anew for a better place in the log.
@@ -315,8 +346,14 @@ func (v *view) open(ctx context.Context, exact bool) error {
 		return err
 	}
 	var err error
-	if v.pinned.Log, err = v.reader.begin(ctx, v.conn, exact); err != nil {
+	if v.pinned.Through, err = v.reader.through(ctx, v.conn); err != nil {
+		return fmt.Errorf("read what was replayed: %w", clean(err))
+	}
+	if v.log, err = v.reader.begin(ctx, v.conn, exact); err != nil {
 		return err
+	}
+	if v.pinned.Through == nil { // else the log is that of the server alone
+		v.pinned.Log = v.log
 	}
 	if v.pinned.Time, err = now(ctx, v.conn); err != nil {
 		return clean(err)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"icehose/catalog"
 	"icehose/internal/canon"
 	"icehose/internal/canon/canonsql"
@@ -24,7 +22,8 @@ type view struct {
 	reader  *Reader
 	table   *catalog.Table
 	pinned  reconcile.Pinned
-	name    string // quoted
+	log     *reconcile.LogRange // of this server
+	name    string              // quoted
 	columns []canonsql.Column
 	rows    canonsql.Rows
 	key     []int
@@ -116,30 +115,38 @@ func (v *view) match(types map[string][2]string) error {
 
 // Digests implements reconcile.View.
 func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
-	first, last, ok := part.Span()
-	inServer := ok && part.Keys == nil && part.Since == nil && !v.reader.options.Stream && v.reader.options.RowsPerSecond == 0 && v.rows.Exact(nil)
-	var mu sync.Mutex
-	digests := make([]canon.Digest, part.Buckets)
-	err := v.parallel(ctx, func(ctx context.Context, conn *sql.Conn, where string) error {
-		var some []canon.Digest
-		var err error
-		if inServer {
-			d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
-			some, err = digest(ctx, conn, v.rows.MySQLDigest(d), part.Buckets)
-		} else {
-			some, err = reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	keys, err := v.keyRange(ctx)
+	conns := []*sql.Conn{v.conn}
+	if err == nil && keys != nil {
+		conns, err = v.connections(ctx)
+	}
+	defer func() {
+		for _, conn := range conns[1:] {
+			v.reader.close(conn)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		for i := range some {
-			digests[i].Merge(some[i])
-		}
-		return err
-	})
+	}()
+	var digests []canon.Digest
+	if err == nil {
+		digests, err = reconcile.DigestPieces(ctx, part, len(conns), func(ctx context.Context, i int) ([]canon.Digest, error) {
+			return v.digest(ctx, conns[i], part, keys.part(i, len(conns)))
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("digest %s: %w", v.table.Source, clean(err))
 	}
 	return digests, nil
+}
+
+// digest digests the rows that meet a condition, in the server if it can.
+func (v *view) digest(ctx context.Context, conn *sql.Conn, part reconcile.Part, where string) ([]canon.Digest, error) {
+	first, last, ok := part.Span()
+	if !ok || part.Keys != nil || part.Since != nil || v.reader.options.Stream || v.reader.options.RowsPerSecond > 0 || !v.rows.Exact(nil) {
+		return reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
+	}
+	d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
+	return digest(ctx, conn, v.rows.MySQLDigest(d), part.Buckets)
 }
 
 func (v *view) failed(err error) error { return fmt.Errorf("read %s: %w", v.table.Source, clean(err)) }
@@ -154,86 +161,75 @@ func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcil
 // rowsPerWorker is below what another connection is not worth its while.
 const rowsPerWorker = 50_000
 
-// parallel calls work for disjoint parts of the table that are the whole of it
-// together, on as many connections as are free and reach the view's snapshot.
-func (v *view) parallel(ctx context.Context, work func(ctx context.Context, conn *sql.Conn, where string) error) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// connections returns the view's connection and as many more as are free,
+// worth their while and reach its snapshot; also with an error.
+func (v *view) connections(ctx context.Context) ([]*sql.Conn, error) {
 	conns := []*sql.Conn{v.conn}
-	defer func() {
-		for _, conn := range conns[1:] {
-			v.reader.close(conn)
-		}
-	}()
-	low, high, column, err := v.keyRange(ctx)
-	if err != nil {
-		return err
-	}
-	for column != "" && len(conns) < v.reader.options.MaxConnections && int64(len(conns)) < v.pinned.Rows/rowsPerWorker {
+	for len(conns) < v.reader.options.MaxConnections && int64(len(conns)) < v.pinned.Rows/rowsPerWorker {
 		conn, err := v.join(ctx)
-		if err != nil {
-			return err
-		}
-		if conn == nil {
-			break
+		if conn == nil || err != nil {
+			return conns, err
 		}
 		conns = append(conns, conn)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for i, conn := range conns {
-		group.Go(func() error { return work(ctx, conn, valueRange(column, low, high, i, len(conns))) })
-	}
-	return group.Wait()
+	return conns, nil
 }
 
-// keyRange returns the least and the greatest value of the first key column if
-// it is an integer; column is empty if it is not.
-func (v *view) keyRange(ctx context.Context) (low, high *big.Int, column string, err error) {
+// A keyRange is the least and the greatest value of an integer column.
+type keyRange struct {
+	column    string // quoted
+	low, high *big.Int
+}
+
+// keyRange returns the range of the first key column; nil when it is no
+// integer, or one connection is enough.
+func (v *view) keyRange(ctx context.Context) (*keyRange, error) {
 	if !v.reader.mariadb || len(v.key) == 0 || v.pinned.Rows/rowsPerWorker < 2 {
-		return nil, nil, "", nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	c := &v.columns[v.key[0]]
 	if !slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, c.Type.Name) {
-		return nil, nil, "", nil
+		return nil, nil //nolint:nilnil // there is none
 	}
-	column = "t." + canonsql.QuoteMySQL(c.Spelled)
+	column := "t." + canonsql.QuoteMySQL(c.Spelled)
 	var ends [2]sql.NullString
 	if err := v.conn.QueryRowContext(ctx, fmt.Sprintf("SELECT MIN(%[1]s), MAX(%[1]s) FROM %[2]s t", column, v.name)).Scan(&ends[0], &ends[1]); err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	low, okLow := new(big.Int).SetString(ends[0].String, 10)
 	high, okHigh := new(big.Int).SetString(ends[1].String, 10)
 	if !okLow || !okHigh {
-		return nil, nil, "", nil
+		return nil, nil //nolint:nilnil // the table is empty
 	}
-	return low, high, column, nil
+	return &keyRange{column: column, low: low, high: high}, nil
 }
 
-// valueRange is a condition for the i-th of n parts of a range of integers.
-func valueRange(column string, low, high *big.Int, i, n int) string {
+// part is a condition for the i-th of n parts of the range. The first has no
+// beginning and the last no end.
+func (r *keyRange) part(i, n int) string {
 	if n == 1 {
 		return ""
 	}
 	at := func(i int) string {
-		width := new(big.Int).Sub(high, low)
+		width := new(big.Int).Sub(r.high, r.low)
 		width.Mul(width, big.NewInt(int64(i))).Div(width, big.NewInt(int64(n)))
-		return width.Add(width, low).String()
+		return width.Add(width, r.low).String()
 	}
-	var conditions []string
-	if i > 0 {
-		conditions = append(conditions, column+" >= "+at(i))
+	switch from, to := r.column+" >= "+at(i), r.column+" < "+at(i+1); i {
+	case 0:
+		return "(" + to + " OR " + r.column + " IS NULL)"
+	case n - 1:
+		return from
+	default:
+		return from + " AND " + to
 	}
-	if i < n-1 {
-		conditions = append(conditions, column+" < "+at(i+1))
-	}
-	return strings.Join(conditions, " AND ")
 }
 
 // join opens one more connection and brings it to the view's snapshot: MariaDB
 // says where a snapshot stands. nil when none is free or none gets there,
 // because changes were committed meanwhile.
 func (v *view) join(ctx context.Context) (*sql.Conn, error) {
-	if v.pinned.Log == nil || v.pinned.Log.Low == nil || *v.pinned.Log.Low != v.pinned.Log.High {
+	if v.log == nil || v.log.Low == nil || *v.log.Low != v.log.High {
 		return nil, nil
 	}
 	conn, err := v.reader.connectMore(ctx)
@@ -241,7 +237,7 @@ func (v *view) join(ctx context.Context) (*sql.Conn, error) {
 		return nil, err
 	}
 	log, err := v.reader.begin(ctx, conn, false)
-	if err != nil || log == nil || log.Low == nil || *log.Low != log.High || log.High != v.pinned.Log.High {
+	if err != nil || log == nil || log.Low == nil || *log.Low != log.High || log.High != v.log.High {
 		v.reader.close(conn)
 		return nil, err
 	}

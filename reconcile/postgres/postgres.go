@@ -177,7 +177,11 @@ func clean(err error) error {
 		if isData(err) { // the message quotes the value
 			return &serverError{err: err, text: "the server refuses a value (SQLSTATE " + fromServer.Code + ")"}
 		}
-		return &serverError{err: err, text: fmt.Sprintf("%s (SQLSTATE %s)", fromServer.Message, fromServer.Code)}
+		text := fmt.Sprintf("%s (SQLSTATE %s)", fromServer.Message, fromServer.Code)
+		if fromServer.Code == conflict {
+			text += ": set hot_standby_feedback, or a longer max_standby_streaming_delay, on the standby"
+		}
+		return &serverError{err: err, text: text}
 	}
 	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return network
@@ -196,6 +200,17 @@ func (e *serverError) Error() string { return e.text }
 
 // Unwrap gives the server's own error.
 func (e *serverError) Unwrap() error { return e.err }
+
+// Is tells that the snapshot is gone: of what only reads, a standby ends what
+// is in the way of the changes that it replays.
+func (e *serverError) Is(target error) bool {
+	fromServer, ok := errors.AsType[*pgconn.PgError](e.err)
+	return ok && target == reconcile.ErrMomentGone && fromServer.Code == conflict
+}
+
+// conflict is what a standby ends a reader with. Nothing else fails so: there
+// is no serializable transaction.
+const conflict = "40001"
 
 // isData reports whether a value is to blame.
 func isData(err error) bool {

@@ -45,6 +45,9 @@ func (v *view) open(ctx context.Context, exact bool) error {
 			return err
 		}
 		log.Low = &low
+		if v.pinned.Through, err = v.replayed(ctx); err != nil {
+			return err
+		}
 	case exact:
 		at, ok := v.reader.slotSnapshot(ctx, v.conn)
 		if ok {
@@ -104,6 +107,20 @@ func (v *view) logEnd(ctx context.Context, function string) (cdc.Body, error) {
 		return cdc.Body{}, fmt.Errorf("read place in the log: the server calls it %q", text)
 	}
 	return cdc.Body{Hi: n}, nil
+}
+
+// replayed reads the commit time of the last transaction that a standby has
+// replayed; the zero time when it has replayed none since it started.
+func (v *view) replayed(ctx context.Context) (*time.Time, error) {
+	var at *time.Time
+	if err := v.conn.QueryRow(ctx, "SELECT pg_last_xact_replay_timestamp()").Scan(&at); err != nil {
+		return nil, fmt.Errorf("read what was replayed: %w", clean(err))
+	}
+	if at == nil {
+		return &time.Time{}, nil
+	}
+	utc := at.UTC()
+	return &utc, nil
 }
 
 // slotSnapshot begins a transaction at the snapshot that a temporary logical

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -47,30 +46,34 @@ func (v *view) Close() error {
 
 // Digests implements reconcile.View.
 func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
-	first, last, ok := part.Span()
-	inServer := ok && part.Keys == nil && part.Since == nil && !v.reader.options.Stream && v.reader.options.RowsPerSecond == 0 && v.rows.Exact(nil)
-	var mu sync.Mutex
-	digests := make([]canon.Digest, part.Buckets)
-	err := v.parallel(ctx, func(ctx context.Context, conn *pgx.Conn, where string) error {
-		var some []canon.Digest
-		var err error
-		if inServer {
-			d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
-			some, err = digest(ctx, conn, v.rows.PostgresDigest(d), part.Buckets)
-		} else {
-			some, err = reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	conns, err := v.connections(ctx)
+	defer func() {
+		for _, conn := range conns[1:] {
+			v.reader.close(ctx, conn)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		for i := range some {
-			digests[i].Merge(some[i])
-		}
-		return err
-	})
+	}()
+	var digests []canon.Digest
+	if err == nil {
+		digests, err = reconcile.DigestPieces(ctx, part, len(conns), func(ctx context.Context, i int) ([]canon.Digest, error) {
+			return v.digest(ctx, conns[i], part, blockRange(v.blocks, i, len(conns)))
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("digest %s: %w", v.table.Source, clean(err))
 	}
 	return digests, nil
+}
+
+// digest digests the rows that meet a condition, in the server if it can.
+func (v *view) digest(ctx context.Context, conn *pgx.Conn, part reconcile.Part, where string) ([]canon.Digest, error) {
+	first, last, ok := part.Span()
+	if !ok || part.Keys != nil || part.Since != nil || v.reader.options.Stream || v.reader.options.RowsPerSecond > 0 || !v.rows.Exact(nil) {
+		return reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
+	}
+	d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
+	return digest(ctx, conn, v.rows.PostgresDigest(d), part.Buckets)
 }
 
 func (v *view) failed(err error) error { return fmt.Errorf("read %s: %w", v.table.Source, clean(err)) }
@@ -85,32 +88,18 @@ func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcil
 // blocksPerWorker is below what another connection is not worth its while.
 const blocksPerWorker = 1024
 
-// parallel calls work for disjoint parts of the table that are the whole of it
-// together, on as many connections as are free, all at the view's snapshot.
-func (v *view) parallel(ctx context.Context, work func(ctx context.Context, conn *pgx.Conn, where string) error) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// connections returns the view's connection and as many more as are free and
+// worth their while, all at its snapshot; also with an error.
+func (v *view) connections(ctx context.Context) ([]*pgx.Conn, error) {
 	conns := []*pgx.Conn{v.conn}
-	defer func() {
-		for _, conn := range conns[1:] {
-			v.reader.close(ctx, conn)
-		}
-	}()
 	for len(conns) < v.reader.options.MaxConnections && int64(len(conns)) < v.blocks/blocksPerWorker {
 		conn, err := v.join(ctx)
-		if err != nil {
-			return err
-		}
-		if conn == nil {
-			break
+		if conn == nil || err != nil {
+			return conns, err
 		}
 		conns = append(conns, conn)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for i, conn := range conns {
-		group.Go(func() error { return work(ctx, conn, blockRange(v.blocks, i, len(conns))) })
-	}
-	return group.Wait()
+	return conns, nil
 }
 
 // blockRange is a condition for the i-th of n parts of a table's blocks. The

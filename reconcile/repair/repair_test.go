@@ -64,6 +64,7 @@ type world struct {
 	next   uint64 // of the deliveries
 	opened func()
 	noLow  bool
+	copied bool // the source follows another server, and has a log of its own
 }
 
 func newWorld(t *testing.T) *world {
@@ -134,6 +135,9 @@ func (w *world) Open(ctx context.Context, t *catalog.Table, exact bool) (reconci
 	}
 	pinned := view.Pinned()
 	pinned.Log, pinned.Time = log, clock(w.lsn)
+	if w.copied {
+		pinned.Log, pinned.Through = nil, &pinned.Time
+	}
 	return &liveView{ValueView: values, pinned: pinned}, nil
 }
 
@@ -315,6 +319,10 @@ func TestRunLeaves(t *testing.T) {
 	w.noLow = true
 	w.c["2"] = note(2, 1)
 	if c := w.run(w, w.plan(w)).Tables[1]; c.Left != 1 || !strings.Contains(c.Why, "place in its log is not known") {
+		t.Errorf("result %+v", c)
+	}
+	w.copied = true
+	if c := w.run(w, w.plan(w)).Tables[1]; c.Left != 1 || !strings.Contains(c.Why, "follows another server") {
 		t.Errorf("result %+v", c)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

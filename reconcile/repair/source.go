@@ -103,8 +103,10 @@ func positionOf(ctx context.Context, p *catalog.Pipeline, t *catalog.Table, pinn
 	switch {
 	case kind == cdc.SourceNone:
 		return "", errors.New("the table's changes have no position: nothing says which of two rows is the later one")
-	case pinned.Log == nil:
+	case pinned.Log == nil && pinned.Through == nil:
 		return aboveAll(ctx, p, at, known)
+	case pinned.Log == nil:
+		return "", errors.New("the source follows another server and has a log of its own: repair from the server whose log the stream is read from")
 	case kind != cdc.SourcePostgres && kind != cdc.SourceMySQL:
 		return "", fmt.Errorf("a position of kind %s cannot be read from a live source: repair from a dump (--final)", t.Position)
 	case pinned.Log.Low == nil:
@@ -139,7 +141,7 @@ func aboveAll(ctx context.Context, p *catalog.Pipeline, at time.Time, known func
 
 // newest returns the newest position of a lake's current rows.
 func newest(ctx context.Context, lake reconcile.Reader, t *catalog.Table) (cdc.Position, error) {
-	view, err := lake.Open(ctx, t, false)
+	view, err := lake.Open(ctx, t, true)
 	if err != nil {
 		return "", fmt.Errorf("read lake: %w", err)
 	}

@@ -2,54 +2,17 @@ package iceberg_test
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"icehose/catalog"
+	"icehose/bench/sink/stream"
 	"icehose/cdc"
 	"icehose/sink"
 	"icehose/sink/iceberg"
 )
-
-const benchTables = `
-version: 1
-database: lake
-source: {engine: postgresql, position: postgres}
-tables:
-- source: s.bench
-  mode: %s
-  key: [id]
-  columns:
-  - {name: id, type: long}
-  - {name: name, type: string}
-  - {name: country, type: string}
-  - {name: qty, type: int}
-  - {name: ratio, type: double}
-  - {name: amount, type: "decimal(18,2)"}
-  - {name: active, type: boolean}
-  - {name: day, type: date}
-  - {name: at, type: timestamptz}
-  - {name: note, type: string}
-`
-
-// benchRow appends a row of ten columns, as transform writes it.
-func benchRow(dst []byte, id int, n uint64, isDelete bool) []byte {
-	at := fmt.Sprintf("2026-01-%02dT%02d:%02d:%02d.000000Z", 1+n/86_400%28, n/3600%24, n/60%60, n%60)
-	position := cdc.ChangePosition(0, cdc.Body{Lo: n}, 0)
-	if isDelete {
-		return fmt.Appendf(dst, `{"id":%d,"name":null,"country":null,"qty":null,"ratio":null,"amount":null,"active":null,"day":null,"at":null,"note":null,`+
-			`"cdc_position":"%s","cdc_committed_at":"%s"}`, id, position, at)
-	}
-	h := uint64(id)*0x9E3779B97F4A7C15 ^ n
-	return fmt.Appendf(dst, `{"id":%d,"name":"name-%d-v%d","country":"%s","qty":%d,"ratio":%d.%d,"amount":"%d.%02d","active":%t,"day":"2026-01-%02d","at":"%s",`+
-		`"note":"%016x%016x","cdc_position":"%s","cdc_committed_at":"%s"}`,
-		id, id, n, []string{"DE", "FR", "US", "CN"}[id%4], n%1000, h%100_000, h%9+1, h%1_000_000, h%100, id%2 == 0, 1+n%28, at, h, h*31, position, at)
-}
 
 // noSync tells what forcing files to the disk costs.
 var noSync = flag.Bool("nosync", false, "benchmarks do not force files to the disk")
@@ -63,8 +26,9 @@ var parquet = flag.String("parquet", "", "benchmarks write Parquet with these pr
 // benchSink is a sink on real files with its source.
 type benchSink struct {
 	*sink.Sink
-	b *testing.B
-	n uint64
+	b     *testing.B
+	table stream.Table
+	n     uint64
 }
 
 func newBenchSink(b *testing.B, mode, reader string) *benchSink {
@@ -85,7 +49,8 @@ func newBenchSink(b *testing.B, mode, reader string) *benchSink {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { closeStore(b, store) })
-	p, err := catalog.Parse("pipeline.yaml", []byte(strings.Replace(fmt.Sprintf(benchTables, mode), "key: [id]\n", "key: [id]\n  readers: ["+reader+"]\n", 1)))
+	t := stream.Table{Name: "bench", Mode: mode, Reader: reader}
+	p, err := stream.Pipeline(t)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -93,25 +58,14 @@ func newBenchSink(b *testing.B, mode, reader string) *benchSink {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &benchSink{Sink: s, b: b}
+	return &benchSink{Sink: s, b: b, table: t}
 }
 
 // rows makes deliveries ahead of the measured part.
-func (s *benchSink) rows(count int, row func(n uint64) (id int, o cdc.Operation), extra string) []sink.Delivery {
-	out := make([]sink.Delivery, count)
-	for i := range out {
-		id, o := row(s.n)
-		data := benchRow(nil, id, s.n+1, o == cdc.Delete)
-		if extra != "" {
-			data = append(data[:len(data)-1], extra...)
-		}
-		out[i] = sink.Delivery{
-			Offset: sink.Offset{Shard: "shardId-000000000000", Sequence: strconv.FormatUint(s.n, 10), Ordinal: s.n},
-			Row:    &sink.Row{Database: "lake", Table: "bench", Operation: o, Data: data},
-		}
-		s.n++
-	}
-	return out
+func (s *benchSink) rows(count int, change func(n uint64) stream.Change) []sink.Delivery {
+	rows := s.table.Deliveries(s.n, count, change)
+	s.n += uint64(count)
+	return rows
 }
 
 func (s *benchSink) run(d []sink.Delivery) {
@@ -143,8 +97,7 @@ func BenchmarkAppend(b *testing.B) {
 	var used time.Duration
 	for range b.N {
 		b.StopTimer()
-		rows := s.rows(benchStep, func(n uint64) (int, cdc.Operation) { return int(n), cdc.Insert },
-			`,"cdc_operation":"insert","cdc_old_key":null,"cdc_absent":null}`)
+		rows := s.rows(benchStep, stream.NewKey)
 		began := cpu(b)
 		b.StartTimer()
 		s.run(rows)
@@ -161,7 +114,7 @@ func BenchmarkMirror(b *testing.B) {
 	s := newBenchSink(b, "mirror", "icehose")
 	const table = 1_000_000
 	for range table / benchStep {
-		s.run(s.rows(benchStep, func(n uint64) (int, cdc.Operation) { return int(n), cdc.Update }, ""))
+		s.run(s.rows(benchStep, stream.NewKey))
 	}
 	s.flush()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -170,15 +123,7 @@ func BenchmarkMirror(b *testing.B) {
 	b.ResetTimer()
 	for range b.N {
 		b.StopTimer()
-		rows := s.rows(benchStep, func(n uint64) (int, cdc.Operation) {
-			switch r.IntN(10) {
-			case 0:
-				return int(n), cdc.Update // a new key
-			case 1:
-				return r.IntN(table), cdc.Delete
-			}
-			return r.IntN(table), cdc.Update
-		}, "")
+		rows := s.rows(benchStep, func(n uint64) stream.Change { return stream.Mixed(r, table, n) })
 		began := cpu(b)
 		b.StartTimer()
 		s.run(rows)
@@ -193,14 +138,14 @@ func BenchmarkMirror(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	s := newBenchSink(b, "mirror", "icehose")
 	const table, step = 10_000, 1000
-	s.run(s.rows(table, func(n uint64) (int, cdc.Operation) { return int(n), cdc.Update }, ""))
+	s.run(s.rows(table, stream.NewKey))
 	if err := s.Flush(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
 	for range b.N {
 		b.StopTimer()
-		rows := s.rows(step, func(n uint64) (int, cdc.Operation) { return int(n % table), cdc.Update }, "")
+		rows := s.rows(step, func(n uint64) stream.Change { return stream.Change{N: n, ID: int(n % table), Operation: cdc.Update} })
 		b.StartTimer()
 		s.run(rows)
 		if err := s.Flush(b.Context()); err != nil {
@@ -220,7 +165,7 @@ func BenchmarkCopyOnWrite(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := newBenchSink(b, "mirror", "pyiceberg")
-			s.run(s.rows(table, func(n uint64) (int, cdc.Operation) { return int(n), cdc.Update }, ""))
+			s.run(s.rows(table, stream.NewKey))
 			s.flush()
 			r := rand.New(rand.NewPCG(1, 1))
 			b.ReportAllocs()
@@ -229,7 +174,10 @@ func BenchmarkCopyOnWrite(b *testing.B) {
 			for range b.N {
 				b.StopTimer()
 				start, at := r.IntN(table-step), 0
-				rows := s.rows(step, func(uint64) (int, cdc.Operation) { at++; return key(r, start, at), cdc.Update }, "")
+				rows := s.rows(step, func(n uint64) stream.Change {
+					at++
+					return stream.Change{N: n, ID: key(r, start, at), Operation: cdc.Update}
+				})
 				began := cpu(b)
 				b.StartTimer()
 				s.run(rows)

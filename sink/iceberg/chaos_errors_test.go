@@ -3,6 +3,7 @@ package iceberg_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -145,37 +146,42 @@ func fillDisk(t *testing.T, reader string, n int64, once bool) (struck bool) {
 }
 
 // A file that is cut off or gone stops the sink with an error that names the
-// table, and the file that is gone, and nothing is written on top of it: once
-// the file is back, the lake is what it was and goes on.
+// table or the catalog, and the file that is gone, and nothing is written on
+// top of it: once the file is back, the lake is what it was and goes on.
 func TestDamagedFilesAndRestart(t *testing.T) {
 	t.Parallel()
 	damages := map[string]func(data []byte) []byte{
 		"cut":  func(data []byte) []byte { return data[:len(data)/2] },
 		"gone": func([]byte) []byte { return nil },
 	}
-	for _, pattern := range []string{"*.parquet", "*-m*.avro", "snap-*.avro", "*.metadata.json", "cdc-tombstones-*.bin"} {
+	for pattern, where := range map[string]string{
+		"*.parquet": "lake.item", "*-m*.avro": "lake.item", "snap-*.avro": "lake.item", "*.metadata.json": "lake.item", "cdc-tombstones-*.bin": "lake.item",
+		"catalog.db": "catalog",
+	} {
 		for name, damage := range damages {
-			t.Run(pattern+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				dir := t.TempDir()
-				if err := writeErrors(t.Context(), t, dir, "spark", unsynced); err != nil {
-					t.Fatal(err)
-				}
-				mend := damageFiles(t, dir, pattern, damage)
-				before := listing(t, dir)
-				err := writeErrors(t.Context(), t, dir, "spark", unsynced)
-				if oneLine(t, err); err != nil && (!strings.Contains(err.Error(), "lake.item") || name == "gone" && !namesFile(err, pattern)) {
-					t.Errorf("error names no table, or no file like %s: %v", pattern, err)
-				}
-				if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
-					t.Errorf("files (-before +after):\n%s", diff)
-				}
-				mend()
-				if err := writeErrors(t.Context(), t, dir, "spark", unsynced); err != nil {
-					t.Fatal(err)
-				}
-				wantErrorRows(t, dir, "spark")
-			})
+			for _, reader := range []string{"spark", "pyiceberg"} {
+				t.Run(pattern+"/"+name+"/"+reader, func(t *testing.T) {
+					t.Parallel()
+					dir := t.TempDir()
+					if err := writeErrors(t.Context(), t, dir, reader, unsynced); err != nil {
+						t.Fatal(err)
+					}
+					mend := damageFiles(t, dir, pattern, damage)
+					before := listing(t, dir)
+					err := writeErrors(t.Context(), t, dir, reader, unsynced)
+					if oneLine(t, err); err != nil && (!strings.Contains(err.Error(), where) || name == "gone" && !namesFile(err, pattern)) {
+						t.Errorf("error does not name %s, or no file like %s: %v", where, pattern, err)
+					}
+					if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
+						t.Errorf("files (-before +after):\n%s", diff)
+					}
+					mend()
+					if err := writeErrors(t.Context(), t, dir, reader, unsynced); err != nil {
+						t.Fatal(err)
+					}
+					wantErrorRows(t, dir, reader)
+				})
+			}
 		}
 	}
 }
@@ -258,5 +264,48 @@ func TestNotesAloneEvolveNothing(t *testing.T) {
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLockedCatalog: a database that somebody else holds fails the commit, and
+// the same sink goes on when it is free.
+func TestLockedCatalog(t *testing.T) {
+	t.Parallel()
+	p, err := pipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	store := openUnsynced(t, dir)
+	defer closeStore(t, store)
+	s, err := sink.Open(t.Context(), p, store, sink.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", filepath.Join(dir, "catalog.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // read and rolled back only
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deliver(t.Context(), []sink.Delivery{itemDelivery(0)}); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Flush(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "database is locked") {
+		t.Fatalf("flush beside a lock: %v", err)
+	}
+	oneLine(t, err)
+	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats()[0]; got.Applied != 1 || got.Rows != 1 {
+		t.Errorf("stats: %+v", got)
 	}
 }

@@ -319,20 +319,12 @@ func (t *lakeTable) maintain(ctx context.Context, current *table.Table) error {
 	if len(current.Metadata().Snapshots()) < expireAt {
 		return nil
 	}
-	tx := current.NewTransaction()
-	if _, err := tx.RewriteManifests(ctx); err != nil {
-		return fmt.Errorf("rewrite manifests: %w", err)
-	}
-	current, err := tx.Commit(ctx)
+	current, err := rewriteManifests(ctx, current)
 	if err != nil {
-		return fmt.Errorf("rewrite manifests: %w", err)
+		return err
 	}
-	tx = current.NewTransaction()
-	if err := tx.ExpireSnapshots(table.WithRetainLast(keepSnapshots), table.WithOlderThan(0)); err != nil {
-		return fmt.Errorf("expire snapshots: %w", err)
-	}
-	if _, err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("expire snapshots: %w", err)
+	if _, err := expireSnapshots(ctx, current, keepSnapshots, 0); err != nil {
+		return err
 	}
 	t.store.log.InfoContext(ctx, "snapshots expired", slog.String("table", t.name()))
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +132,9 @@ func committed(t *testing.T, dir string) []string {
 func batchOf(parent, id string) *sink.Batch {
 	b := &sink.Batch{Parent: parent, ID: id, Properties: map[string]string{sink.PropertyCommit: id}}
 	b.Files = []sink.File{{Name: "cdc-tombstones-" + id + ".bin", Data: []byte("tombstones")}}
+	if parent != "" {
+		b.Drop = []string{"cdc-tombstones-" + parent + ".bin"}
+	}
 	b.Inserts = sink.NewRows(sinktest.Row("1", id, "p", "NULL"))
 	b.Deletes = sink.NewRows(sinktest.Row("1"))
 	return b
@@ -179,7 +183,8 @@ func TestCommitIsOnTheDisk(t *testing.T) {
 	}
 }
 
-// What cannot be forced to the disk is not committed, and the next try is.
+// What cannot be forced to the disk is not committed, and the next try is. Only
+// then goes what the commit makes useless.
 func TestCommitNeedsTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{".parquet", "cdc-tombstones", "-m", "snap-", ".metadata.json", "data", "metadata"} {
@@ -204,8 +209,14 @@ func TestCommitNeedsTheDisk(t *testing.T) {
 			if err != nil || state.Properties[sink.PropertyCommit] != "first" {
 				t.Fatalf("%v, %v", state, err)
 			}
+			if _, err := opened.ReadFile(t.Context(), "cdc-tombstones-first.bin"); err != nil {
+				t.Errorf("after a commit that has failed: %v", err)
+			}
 			if err := opened.Commit(t.Context(), batchOf("first", "second")); err != nil {
 				t.Error(err)
+			}
+			if _, err := opened.ReadFile(t.Context(), "cdc-tombstones-first.bin"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("after the commit: %v", err)
 			}
 		})
 	}

@@ -219,10 +219,29 @@ func (s *Store) openFile(ctx context.Context, path, lockPath, location string) (
 			return err
 		}
 	}
-	if err := s.openCatalog(ctx, path); err != nil {
+	if location == "" {
+		err = checkLost(path, needed)
+	}
+	if err == nil {
+		err = s.openCatalog(ctx, path)
+	}
+	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 	return nil
+}
+
+// checkLost refuses to begin a lake in the folder of tables that another
+// catalog names: they would look empty, and their files like orphans.
+func checkLost(catalog, folder string) error {
+	if _, err := os.Stat(catalog); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	return fmt.Errorf("catalog %s is missing, although %s holds tables: restore it, or choose another place", filepath.Base(catalog), folder)
 }
 
 func (s *Store) openCatalog(ctx context.Context, path string) error {

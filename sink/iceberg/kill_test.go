@@ -12,18 +12,23 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/sink"
 	"icehose/sink/iceberg"
 	"icehose/sink/sinktest"
 )
 
-var childLake = flag.String("child-lake", "", "lake that this process writes until it is killed")
+var (
+	childLake = flag.String("child-lake", "", "lake that this process writes until it is killed")
+	childDies = flag.Int64("child-dies", -1, "it maintains the lake instead, and kills itself at this write")
+)
 
 // TestMain lets the test binary be its own victim.
 func TestMain(m *testing.M) {
@@ -32,7 +37,11 @@ func TestMain(m *testing.M) {
 		m.Run()
 		return
 	}
-	if err := writeLake(context.Background(), *childLake, os.Stdout); err != nil {
+	work := writeLake
+	if *childDies >= 0 {
+		work = maintainLake
+	}
+	if err := work(context.Background(), *childLake, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		panic(err)
 	}
@@ -155,4 +164,67 @@ func TestKill(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("rows (-want +got):\n%s", diff)
 	}
+}
+
+// maintainLake maintains the table of a workload until it dies.
+func maintainLake(ctx context.Context, dir string, _ io.Writer) (err error) {
+	var writes atomic.Int64
+	store, err := iceberg.Open(ctx, dir, iceberg.Options{Sync: func(f *os.File) error {
+		if writes.Add(1) <= *childDies {
+			return f.Sync()
+		}
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		if err != nil {
+			panic(err)
+		}
+		select {}
+	}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	p, err := catalog.Parse("pipeline.yaml", fmt.Appendf(nil, maintainTables, "mirror", "", ""))
+	if err != nil {
+		return err
+	}
+	_, err = store.Maintain(ctx, p.Tables[0], small)
+	return err
+}
+
+// TestKillMaintenance kills maintenance with SIGKILL at its first write, at its
+// second, and so on until it comes through. Each time the table keeps its rows
+// and its sink goes on; what was written in vain are orphans of a later run.
+func TestKillMaintenance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorkloadIn(t, openUnsynced(t, dir), "mirror", "", "")
+	killed := 0
+	for ; ; killed++ {
+		for range 5 {
+			w.commit(10, 50)
+		}
+		closeStore(t, w.store)
+		out, err := exec.CommandContext(t.Context(), os.Args[0], "-child-lake="+dir, fmt.Sprint("-child-dies=", killed)).CombinedOutput()
+		w.store = openUnsynced(t, dir)
+		w.open()
+		w.check(fmt.Sprintf("after death at write %d", killed))
+		if err == nil {
+			break
+		}
+		if len(out) > 0 || killed > 200 {
+			t.Fatalf("not killed: %v\n%s", err, out)
+		}
+	}
+	if killed < 10 {
+		t.Errorf("only %d writes: nothing was tested", killed)
+	}
+	w.age(24 * time.Hour * 10)
+	if report := w.maintain(small); len(report.Orphans) < killed/2 {
+		t.Errorf("%d kills have left %d orphans", killed, len(report.Orphans))
+	}
+	w.open()
+	w.check("after the orphans were removed")
 }

@@ -5,14 +5,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
 
-	"icehose/catalog"
-	"icehose/cdc"
+	"icehose/bench/sink/stream"
 	"icehose/sink"
 	"icehose/sink/iceberg"
 )
@@ -24,6 +22,9 @@ const (
 	unmaintained  = 300 // commits without maintenance: each costs more than the last
 	commitWindow  = 100 // commits whose median is told
 )
+
+// commitBench is the table.
+var commitBench = stream.Table{Name: "bench", Mode: "mirror", Reader: "icehose"}
 
 // A commitCost is what one commit cost, and what the table was like after it.
 type commitCost struct {
@@ -58,7 +59,7 @@ func commitMany(b *testing.B, maintained bool) []commitCost {
 		b.Fatal(err)
 	}
 	defer func() { closeStore(b, store) }()
-	p, err := catalog.Parse("pipeline.yaml", fmt.Appendf(nil, benchTables, "mirror"))
+	p, err := stream.Pipeline(commitBench)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func commitMany(b *testing.B, maintained bool) []commitCost {
 		b.Fatal(err)
 	}
 	w := commitWriter{b: b, sink: s, random: rand.New(rand.NewPCG(3, 5))}
-	w.deliver(commitRows, func() (int, cdc.Operation) { return int(w.n), cdc.Update })
+	w.deliver(commitRows, stream.NewKey)
 	var costs []commitCost
 	count := commitCount
 	if !maintained {
@@ -107,28 +108,15 @@ type commitWriter struct {
 	n      uint64
 }
 
-func (w *commitWriter) change() (int, cdc.Operation) {
-	switch w.random.IntN(10) {
-	case 0:
-		return int(w.n), cdc.Update // a new key
-	case 1:
-		return w.random.IntN(commitRows), cdc.Delete
-	}
-	return w.random.IntN(commitRows), cdc.Update
+func (w *commitWriter) change(n uint64) stream.Change {
+	return stream.Mixed(w.random, commitRows, n)
 }
 
 // deliver hands rows to the sink and returns how long their commit took.
-func (w *commitWriter) deliver(rows int, change func() (int, cdc.Operation)) time.Duration {
+func (w *commitWriter) deliver(rows int, change func(n uint64) stream.Change) time.Duration {
 	w.b.Helper()
-	deliveries := make([]sink.Delivery, rows)
-	for i := range deliveries {
-		id, o := change()
-		deliveries[i] = sink.Delivery{
-			Offset: sink.Offset{Shard: "s", Sequence: strconv.FormatUint(w.n, 10), Ordinal: w.n},
-			Row:    &sink.Row{Database: "lake", Table: "bench", Operation: o, Data: benchRow(nil, id, w.n+1, o == cdc.Delete)},
-		}
-		w.n++
-	}
+	deliveries := commitBench.Deliveries(w.n, rows, change)
+	w.n += uint64(rows)
 	if err := w.sink.Deliver(w.b.Context(), deliveries); err != nil {
 		w.b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,35 +26,14 @@ func TestMaintainInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkload(t, "mirror", "", "")
-			w.base(0, base)
-			for range 9 {
-				w.commit(10, 50)
-			}
-			failed := 0
-			for allowed := 0; ; allowed++ {
-				calls := 0
+			w.interrupt(base, func(fails func() bool) {
 				w.store.SetSync(func(*os.File) error {
-					if calls++; calls > allowed {
+					if fails != nil && fails() {
 						return errors.New("the disk has failed")
 					}
 					return nil
 				})
-				_, err := w.store.Maintain(t.Context(), w.def, small)
-				w.store.SetSync(func(*os.File) error { return nil })
-				w.check(fmt.Sprintf("after a failure of write %d", allowed))
-				if err == nil {
-					break
-				}
-				failed++
-				if oneLine(t, err); allowed > 200 {
-					t.Fatal("maintenance never comes through")
-				}
-			}
-			if failed < 4 {
-				t.Errorf("only %d writes failed", failed)
-			}
-			w.commit(10, 50)
-			w.check("after the sink went on")
+			})
 			w.age(24 * time.Hour * 10)
 			if report := w.maintain(small); len(report.Orphans) == 0 {
 				t.Error("the files of the failed runs are not found")
@@ -63,6 +43,37 @@ func TestMaintainInterrupted(t *testing.T) {
 			w.check("after a restart")
 		})
 	}
+}
+
+// interrupt maintains a table again and again: at first no write succeeds, then
+// one, and so on until all do. faulty lets those writes fail that a function
+// says, none for nil.
+func (w *workload) interrupt(base int, faulty func(fails func() bool)) {
+	w.t.Helper()
+	w.base(0, base)
+	for range 9 {
+		w.commit(10, 50)
+	}
+	failed := 0
+	for allowed := int64(0); ; allowed++ {
+		var calls atomic.Int64
+		faulty(func() bool { return calls.Add(1) > allowed })
+		_, err := w.store.Maintain(w.t.Context(), w.def, small)
+		faulty(nil)
+		w.check(fmt.Sprintf("after a failure of write %d", allowed))
+		if err == nil {
+			break
+		}
+		failed++
+		if oneLine(w.t, err); allowed > 200 {
+			w.t.Fatal("maintenance never comes through")
+		}
+	}
+	if failed < 4 {
+		w.t.Errorf("only %d writes failed", failed)
+	}
+	w.commit(10, 50)
+	w.check("after the sink went on")
 }
 
 // age makes every file of the table as old as d.
@@ -136,34 +147,39 @@ func TestMaintainBesideWriter(t *testing.T) {
 	for name, base := range map[string]int{"whole": 0, "fold": baseRows} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkload(t, "mirror", "", "")
-			w.base(0, base)
-			for range 9 {
-				w.commit(10, 40)
-			}
-			settings, commits := small, 0
-			settings.Progress = func(int, int64) {
-				if commits++; commits <= 2 {
-					w.commit(10, 40)
-				}
-			}
-			report := w.maintain(settings)
-			if commits == 0 || len(report.Rewrites) == 0 {
-				t.Fatalf("%d commits beside %+v", commits, report.Rewrites)
-			}
-			w.check("after a rewrite beside a writer")
-			w.commit(10, 40)
-			w.check("after the sink went on")
-
-			settings.Progress = func(int, int64) { w.commit(10, 40) } // always faster
-			_, err := w.store.Maintain(t.Context(), w.def, settings)
-			for range 9 {
-				w.commit(10, 40)
-			}
-			if _, again := w.store.Maintain(t.Context(), w.def, settings); base > 0 && !errors.Is(errors.Join(err, again), sink.ErrConflict) {
-				t.Errorf("against a writer that is always faster: %v, %v", err, again)
-			}
-			w.check("after maintenance gave up")
+			newWorkload(t, "mirror", "", "").maintainBeside(base)
 		})
 	}
+}
+
+// maintainBeside maintains a table while its sink commits.
+func (w *workload) maintainBeside(base int) {
+	w.t.Helper()
+	w.base(0, base)
+	for range 9 {
+		w.commit(10, 40)
+	}
+	settings, commits := small, 0
+	settings.Progress = func(int, int64) {
+		if commits++; commits <= 2 {
+			w.commit(10, 40)
+		}
+	}
+	report := w.maintain(settings)
+	if commits == 0 || len(report.Rewrites) == 0 {
+		w.t.Fatalf("%d commits beside %+v", commits, report.Rewrites)
+	}
+	w.check("after a rewrite beside a writer")
+	w.commit(10, 40)
+	w.check("after the sink went on")
+
+	settings.Progress = func(int, int64) { w.commit(10, 40) } // always faster
+	_, err := w.store.Maintain(w.t.Context(), w.def, settings)
+	for range 9 {
+		w.commit(10, 40)
+	}
+	if _, again := w.store.Maintain(w.t.Context(), w.def, settings); base > 0 && !errors.Is(errors.Join(err, again), sink.ErrConflict) {
+		w.t.Errorf("against a writer that is always faster: %v, %v", err, again)
+	}
+	w.check("after maintenance gave up")
 }

@@ -3,7 +3,6 @@ package iceberg_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,12 +50,14 @@ type workload struct {
 
 func newWorkload(t *testing.T, mode, partition, readers string) *workload {
 	t.Helper()
-	store, err := iceberg.Open(t.Context(), t.TempDir(), iceberg.Options{Sync: func(*os.File) error { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeStore(t, store) })
+	return newWorkloadIn(t, openUnsynced(t, t.TempDir()), mode, partition, readers)
+}
+
+// newWorkloadIn takes over the store.
+func newWorkloadIn(t *testing.T, store *iceberg.Store, mode, partition, readers string) *workload {
+	t.Helper()
 	w := &workload{t: t, store: store, random: rand.New(rand.NewPCG(1, 2)), noise: strings.Repeat("abcdefghij", 2), current: make(map[string]string)}
+	t.Cleanup(func() { closeStore(t, w.store) })
 	w.p = sinktest.Pipeline(t, fmt.Sprintf(maintainTables, mode, partition, readers))
 	w.def = w.p.ByTarget("lake", "item")
 	w.open()

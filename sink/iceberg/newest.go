@@ -23,6 +23,15 @@ func (s *Store) NewestCommit(ctx context.Context, t *catalog.Table, snapshotID i
 	return newest, nil
 }
 
+// HasSnapshot reports whether t still has a snapshot.
+func (s *Store) HasSnapshot(ctx context.Context, t *catalog.Table, snapshotID int64) (bool, error) {
+	current, err := s.catalog.LoadTable(ctx, identifier(t))
+	if err != nil {
+		return false, fmt.Errorf("find snapshot of %s.%s: %w", t.Database(), t.Name(), oneLine(err))
+	}
+	return current.SnapshotByID(snapshotID) != nil, nil
+}
+
 func (s *Store) newestCommit(ctx context.Context, t *catalog.Table, snapshotID int64) (newest time.Time, err error) {
 	current, err := s.catalog.LoadTable(ctx, identifier(t))
 	if err != nil {

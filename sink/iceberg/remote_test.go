@@ -43,20 +43,26 @@ func openS3(t *testing.T, cloud *gluetest.Cloud, path string) *iceberg.Store {
 	return store
 }
 
-// TestStoreElsewhere runs the conformance suite on a SQLite catalog with tables
-// in S3, and on Glue with tables in S3.
+// elsewhere opens lakes whose tables are in S3: with a SQLite catalog, and
+// behind Glue.
+func elsewhere() map[string]func(*testing.T, *gluetest.Cloud) *iceberg.Store {
+	return map[string]func(*testing.T, *gluetest.Cloud) *iceberg.Store{
+		"sqlite": func(t *testing.T, cloud *gluetest.Cloud) *iceberg.Store {
+			t.Helper()
+			return openS3(t, cloud, filepath.Join(t.TempDir(), "any.db"))
+		},
+		"glue": openGlue,
+	}
+}
+
+// TestStoreElsewhere runs the conformance suite on them.
 func TestStoreElsewhere(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *iceberg.Store{
-		"sqlite": func(t *testing.T) *iceberg.Store {
-			return openS3(t, gluetest.Start(t), filepath.Join(t.TempDir(), "any.db"))
-		},
-		"glue": func(t *testing.T) *iceberg.Store { return openGlue(t, gluetest.Start(t)) },
-	} {
+	for name, open := range elsewhere() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sinktest.RunStoreTests(t, func(t *testing.T) sink.Store {
-				store := open(t)
+				store := open(t, gluetest.Start(t))
 				t.Cleanup(func() { closeStore(t, store) })
 				return store
 			})

@@ -90,6 +90,16 @@ func (r *athenaRun) run(ctx context.Context, t *catalog.Table, o Options) (*Resu
 	if p.done() {
 		return r.result, nil
 	}
+	for _, c := range p.missing {
+		if _, err := r.query(ctx, artifact.AddToCurrent(artifact.Athena, t, c)); err != nil {
+			return nil, fmt.Errorf("add column %s to the current table: %w", c.Name, err)
+		}
+	}
+	if !p.noted { // else a first run that is killed would leave rows without a note
+		if err := r.note(ctx, p, 0, ""); err != nil {
+			return nil, err
+		}
+	}
 	highest := ""
 	for _, added := range addedRelations(p, maxFileList) {
 		seen, err := r.apply(ctx, p, added)
@@ -98,7 +108,7 @@ func (r *athenaRun) run(ctx context.Context, t *catalog.Table, o Options) (*Resu
 		}
 		highest = max(highest, seen)
 	}
-	if err := r.note(ctx, p, highest); err != nil {
+	if err := r.note(ctx, p, p.to, highest); err != nil {
 		return nil, fmt.Errorf("%w: the rows are merged; the next run merges the same files again, which changes nothing", err)
 	}
 	return r.result, p.tag(ctx, r.tables)
@@ -145,7 +155,7 @@ func (r *athenaRun) apply(ctx context.Context, p *plan, added string) (highest s
 		Added: added, Log: artifact.AsOfSnapshot(artifact.Athena, p.t, strconv.FormatInt(p.to, 10)),
 		Fence: artifact.Fence(artifact.Athena, p.t, expected), Position: p.position, Rebuild: p.rebuild,
 	}
-	highest, err = r.count(ctx, values.Fill(r.merge.Read))
+	highest, err = r.count(ctx, p, values.Fill(r.merge.Read))
 	if err != nil {
 		return "", err
 	}
@@ -158,13 +168,13 @@ func (r *athenaRun) apply(ctx context.Context, p *plan, added string) (highest s
 }
 
 // count reads what is new.
-func (r *athenaRun) count(ctx context.Context, statement string) (highest string, err error) {
+func (r *athenaRun) count(ctx context.Context, p *plan, statement string) (highest string, err error) {
 	counted, err := r.query(ctx, statement)
 	if err != nil {
 		return "", fmt.Errorf("count new rows: %w", err)
 	}
-	if len(counted.Rows) != 1 || len(counted.Rows[0]) != 4 {
-		return "", errors.New("count new rows: want one row of four columns")
+	if len(counted.Rows) != 1 || len(counted.Rows[0]) != 5 {
+		return "", errors.New("count new rows: want one row of five columns")
 	}
 	row := counted.Rows[0]
 	var numbers [3]int64
@@ -178,7 +188,7 @@ func (r *athenaRun) count(ctx context.Context, statement string) (highest string
 	}
 	r.result.Read += numbers[0]
 	r.result.Late += numbers[1]
-	return row[2], nil
+	return row[2], p.checkKind(row[4], row[2])
 }
 
 // see looks at what a MERGE left: the snapshot that it made, or none if there
@@ -226,8 +236,8 @@ func summaryCount(s *table.Snapshot, name string) int64 {
 	return n
 }
 
-// note commits how far was merged.
-func (r *athenaRun) note(ctx context.Context, p *plan, highest string) error {
+// note commits how far was merged: a snapshot of the changelog and a position.
+func (r *athenaRun) note(ctx context.Context, p *plan, merged int64, highest string) error {
 	current := p.t.Current()
 	for n := 1; ; n++ {
 		loaded, err := r.tables.LoadTable(ctx, icecatalog.ToIdentifier(current.Database(), current.Name()))
@@ -235,7 +245,7 @@ func (r *athenaRun) note(ctx context.Context, p *plan, highest string) error {
 			return fmt.Errorf("note how far was merged: %w", err)
 		}
 		tx := loaded.NewTransaction()
-		if err := tx.SetProperties(p.notes(highest)); err != nil {
+		if err := tx.SetProperties(p.notes(merged, highest)); err != nil {
 			return fmt.Errorf("note how far was merged: %w", err)
 		}
 		if _, err = tx.Commit(ctx); err == nil {

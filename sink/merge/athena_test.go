@@ -20,8 +20,10 @@ type queries struct {
 	store      *iceberg.Store
 	def        *catalog.Table
 	statements []string
-	conflicts  int  // how many MERGEs are refused
-	intrude    bool // another writer comes between
+	conflicts  int    // how many MERGEs are refused
+	intrude    bool   // another writer comes between
+	stranger   string // a position of another kind that it sees
+	killed     bool   // nobody hears of the next MERGE
 }
 
 func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResult, error) {
@@ -31,7 +33,7 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		_, err := q.store.OpenTable(ctx, q.def.Current())
 		return &merge.QueryResult{}, err
 	case strings.HasPrefix(statement, "SELECT count(*)"):
-		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000000000000000000009.1.0000000000000001", "0"}}, Scanned: 10}, nil
+		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000090000000000000009.1.0000000000000001", "0", q.stranger}}, Scanned: 10}, nil
 	case strings.HasPrefix(statement, "MERGE INTO"):
 		if q.conflicts > 0 {
 			q.conflicts--
@@ -46,6 +48,10 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		}
 		if err := mergetest.Append(ctx, q.store, q.def.Current(), currentRow(fmt.Sprint(len(q.statements)))); err != nil {
 			return nil, err
+		}
+		if q.killed {
+			q.killed = false
+			return nil, errors.New("killed")
 		}
 		return &merge.QueryResult{Updated: 3, Scanned: 100}, nil
 	}
@@ -89,6 +95,40 @@ func TestAthena(t *testing.T) {
 	all = strings.Join(q.statements, "\n")
 	if second.From != first.To || !strings.Contains(all, `"$path" IN ('file://`) || strings.Count(all, "MERGE INTO") != 2 {
 		t.Errorf("second run: %+v; want only the new file read, and a second attempt after another writer, in\n%s", second, all)
+	}
+}
+
+// A first run that is killed after its MERGE leaves rows, which the next run
+// knows for its own.
+func TestAthenaKilled(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	appendRows(t, store, def, row.Lake())
+	q := &queries{store: store, def: def, killed: true}
+	if _, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{}); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("got %v, want it killed", err)
+	}
+	next, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
+	if err != nil || next.From != 0 || next.To == 0 {
+		t.Errorf("next run: %+v, %v; want everything merged again", next, err)
+	}
+}
+
+func TestAthenaTwoKinds(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	row := mergetest.Traps()[0].Steps[0].Rows[0]
+	appendRows(t, store, def, row.Lake())
+	q := &queries{store: store, def: def, stranger: "0000.00000000000000000000000000000009.1.0000000000000001"}
+	_, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
+	if !errors.Is(err, merge.ErrRefused) || !strings.Contains(err.Error(), q.stranger+" is none of kind postgres") {
+		t.Errorf("got error %v, want one that refuses %s", err, q.stranger)
+	}
+	if n := len(q.statements); strings.HasPrefix(q.statements[n-1], "MERGE") {
+		t.Error("it has merged nevertheless")
 	}
 }
 

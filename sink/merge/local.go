@@ -82,7 +82,7 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	result.Changed = int64(batch.Inserts.Len())
 	result.Deleted = int64(m.gone)
 	batch.Parent, batch.ID = state.Properties[sink.PropertyCommit], rand.Text()
-	batch.Properties = p.notes(m.highest)
+	batch.Properties = p.notes(p.to, m.highest)
 	batch.Properties[sink.PropertyCommit] = batch.ID
 	if err := current.Commit(ctx, batch); err != nil {
 		return nil, fmt.Errorf("commit current table: %w", err)
@@ -137,6 +137,7 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
+	stranger := ""
 	for values, err := range m.rows(ctx, m.added, m.columns) {
 		if err != nil {
 			return err
@@ -151,6 +152,9 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 			result.Late++
 		}
 		m.highest = max(m.highest, position)
+		if !m.t.Position.Fits(row.Position) {
+			stranger = max(stranger, position)
+		}
 		if all {
 			continue
 		}
@@ -159,8 +163,8 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 			m.keys[keyText(row.OldKey)] = true
 		}
 	}
-	if all {
-		return nil
+	if err := m.checkKind(stranger, m.highest); err != nil || all {
+		return err
 	}
 	return m.addRelated(ctx, reader)
 }
@@ -271,19 +275,9 @@ func (m *localRun) currentKey() []int {
 func (m *localRun) fillDefaults(row [][]byte, unknown []int) {
 	for i, c := range m.columns[:m.data] {
 		if c.Default != nil && row[i] == nil && !slices.Contains(unknown, i) {
-			row[i] = canonicalDefault(&c)
+			row[i] = []byte(*c.Default)
 		}
 	}
-}
-
-func canonicalDefault(c *catalog.Column) []byte {
-	plain := *c
-	plain.AllowLossy = nil
-	text, err := canon.Append([]byte{}, &plain, canon.Record, []byte(*c.Default))
-	if err != nil {
-		return nil // artifact.Generate refuses such a default
-	}
-	return text
 }
 
 // compare returns the batch that makes the touched rows of the current table

@@ -20,6 +20,8 @@ package merge
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -32,6 +34,8 @@ import (
 
 	"icehose/catalog"
 	lake "icehose/catalog/iceberg"
+	"icehose/cdc"
+	"icehose/internal/canon"
 	"icehose/internal/canon/canonarrow"
 	"icehose/sink"
 )
@@ -39,10 +43,15 @@ import (
 // The notes of a merge: properties of the current table, and of the summary of
 // the snapshot that a merge made.
 const (
-	PropertyMerged   = sink.PropertyPrefix + "merged-snapshot" // of the changelog: everything up to it is merged
+	PropertyMerged   = sink.PropertyPrefix + "merged-snapshot" // of the changelog: everything up to it is merged; 0: the first merge has begun
 	PropertyPosition = sink.PropertyPrefix + "merged-position" // the greatest position merged
 	PropertyKind     = sink.PropertyPrefix + "position-kind"   // of the positions merged
+	PropertyKey      = sink.PropertyPrefix + "merged-key"      // the key columns by which was merged, with commas
 )
+
+// PropertyColumns notes the columns and the defaults by which was merged, as
+// columnsNote gives them. When they have changed, every key is folded anew.
+const PropertyColumns = sink.PropertyPrefix + "merged-columns"
 
 // Tag is the tag that a merge leaves on the snapshot of the changelog up to
 // which it has read, so that expiry keeps the list of its files for the next
@@ -59,7 +68,8 @@ var ErrRefused = errors.New("refused")
 // Options are the settings of a run.
 type Options struct {
 	// Rebuild folds every key, whatever is noted, and removes rows that the
-	// changelog does not have.
+	// changelog does not have. A run does so by itself when the table has other
+	// columns or defaults than before.
 	Rebuild bool
 }
 
@@ -84,9 +94,11 @@ type plan struct {
 	log, current *table.Table // current is nil if there is none yet
 	from, to     int64        // snapshots of the changelog, 0 for none
 	expected     int64        // newest snapshot of the current table, 0 for none
+	noted        bool         // there is a note
 	position     string       // greatest position merged before
 	rebuild      bool
-	scan         *table.Scan // of the changelog at to
+	missing      []catalog.Column // that the current table has not yet
+	scan         *table.Scan      // of the changelog at to
 	tasks        []table.FileScanTask
 	added        []table.FileScanTask // those of files that from has not
 }
@@ -139,32 +151,64 @@ func (p *plan) readNotes() error {
 		p.expected = newest.SnapshotID
 	}
 	properties := p.current.Properties()
-	p.position = properties[PropertyPosition]
-	kind := p.t.Position.String()
-	if noted := properties[PropertyKind]; noted != "" && noted != kind && !p.rebuild {
-		return fmt.Errorf("%w: the positions merged so far are of kind %s, the pipeline file says %s, and the two do not compare: start an epoch in the pipeline file, or load the changelog anew and merge with --rebuild",
-			ErrRefused, noted, kind)
+	if noted, ok := properties[PropertyKey]; ok && noted != keyNote(p.t) {
+		return fmt.Errorf("%w: the current table was merged by the key (%s), the pipeline file says (%s): drop %s, and the next icehose merge makes it anew",
+			ErrRefused, noted, keyNote(p.t), p.result().Current)
 	}
 	if p.rebuild {
 		return nil
+	}
+	p.position = properties[PropertyPosition]
+	kind := p.t.Position.String()
+	if noted := properties[PropertyKind]; noted != "" && noted != kind {
+		return fmt.Errorf("%w: the positions merged so far are of kind %s, the pipeline file says %s, and the two do not compare: put the change of kind into epochs: of the pipeline file, then icehose merge --rebuild",
+			ErrRefused, noted, kind)
 	}
 	marker, err := p.marker(properties)
 	if err != nil {
 		return err
 	}
-	if marker == 0 && newest != nil {
+	if !p.noted && hasRows(newest) {
 		return fmt.Errorf("%w: the current table has rows, and no note of how far it was merged: was it filled by something else, or restored? icehose merge --rebuild folds everything anew", ErrRefused)
 	}
 	if marker != 0 && p.log.Metadata().SnapshotByID(marker) == nil {
 		return fmt.Errorf("%w: snapshot %d of the changelog, up to which was merged, has expired: icehose merge --rebuild folds everything anew; merge more often than snapshots expire", ErrRefused, marker)
 	}
 	p.from = marker
+	columns, _ := p.t.Current().LakeColumns()
+	for _, c := range columns {
+		if _, ok := p.current.Schema().FindFieldByName(c.Name); !ok {
+			p.missing = append(p.missing, c)
+		}
+	}
+	if noted, ok := properties[PropertyColumns]; len(p.missing) > 0 || ok && noted != columnsNote(p.t) {
+		p.from, p.position, p.rebuild = 0, "", true
+	}
 	return nil
 }
 
-// marker returns the furthest snapshot of the changelog that is noted: in the
-// properties, or in the summary of a snapshot of the current table. Each note
-// was true when it was made, and rows are never taken back.
+// checkKind refuses changes whose position is not of the table's kind, unless a
+// later epoch has begun: stranger is the greatest of them, highest the greatest
+// position of all that is new, each "" for none.
+func (p *plan) checkKind(stranger, highest string) error {
+	newest := max(p.position, highest)
+	if stranger == "" || cdc.Position(stranger).Epoch() < cdc.Position(newest).Epoch() {
+		return nil
+	}
+	return fmt.Errorf("%w: the changelog has changes with two kinds of position: %s is none of kind %s, which the pipeline file says, and the two do not compare: "+
+		"delete the changes of the other kind, or give the newer ones an epoch (epochs: in the pipeline file) and deliver them again, then icehose merge --rebuild",
+		ErrRefused, stranger, p.t.Position)
+}
+
+// hasRows reports whether a snapshot may have rows: Trino begins a table with
+// one that has none.
+func hasRows(s *table.Snapshot) bool {
+	return s != nil && summaryCount(s, "total-records") != 0
+}
+
+// marker returns the furthest snapshot of the changelog that is noted, 0 for
+// none: in the properties, or in the summary of a snapshot of the current table.
+// Each note was true when it was made, and rows are never taken back.
 func (p *plan) marker(properties map[string]string) (int64, error) {
 	var best, bestSequence int64
 	consider := func(text string) error {
@@ -174,6 +218,10 @@ func (p *plan) marker(properties map[string]string) (int64, error) {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("%w: property %s of the current table is not a snapshot: icehose merge --rebuild", ErrRefused, PropertyMerged)
+		}
+		p.noted = true
+		if id == 0 {
+			return nil
 		}
 		sequence := int64(-1) // expired
 		if s := p.log.Metadata().SnapshotByID(id); s != nil {
@@ -298,11 +346,30 @@ func (p *plan) tag(ctx context.Context, tables lake.Tables) error {
 	return nil
 }
 
-// notes are the properties after a run that has read up to a position.
-func (p *plan) notes(highest string) map[string]string {
+// notes are the properties after a run that has read up to a snapshot and a
+// position.
+func (p *plan) notes(merged int64, highest string) map[string]string {
 	return map[string]string{
-		PropertyMerged: strconv.FormatInt(p.to, 10), PropertyPosition: max(p.position, highest), PropertyKind: p.t.Position.String(),
+		PropertyMerged: strconv.FormatInt(merged, 10), PropertyPosition: max(p.position, highest), PropertyKind: p.t.Position.String(),
+		PropertyKey: keyNote(p.t), PropertyColumns: columnsNote(p.t),
 	}
+}
+
+// keyNote is a table's key as the note has it.
+func keyNote(t *catalog.Table) string { return strings.Join(t.Key, ",") }
+
+// columnsNote is a digest of a table's columns and their defaults.
+func columnsNote(t *catalog.Table) string {
+	columns, data := t.LakeColumns()
+	digest := sha256.New()
+	for _, c := range columns[:data] {
+		var fill []byte
+		if c.Default != nil {
+			fill = []byte(*c.Default)
+		}
+		digest.Write(canon.AppendField(canon.AppendField(nil, []byte(c.Name)), fill))
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // failed names the table in an error.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/sink/iceberg"
 	"icehose/sink/merge"
 	"icehose/sink/merge/mergetest"
@@ -141,6 +142,45 @@ func TestLocalIsTheFoldAfterEveryRun(t *testing.T) {
 	}
 }
 
+// A column that was added, with a default for older rows, is in every row of the
+// current table after the next run, also in those of keys that nothing touches;
+// and so is a default that was changed.
+func TestColumnsChange(t *testing.T) {
+	t.Parallel()
+	store := open(t, t.TempDir())
+	before := pipeline(t, mergetest.Before()).ByTarget("d", "keyed")
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "keyed")
+	other := pipeline(t, strings.Replace(mergetest.Pipeline, `default: "new'"`, "default: other", 1)).ByTarget("d", "keyed")
+	var log [][][]byte
+	for tenant := range 3 {
+		for _, row := range mergetest.Log(9, tenant) {
+			log = append(log, row.Lake())
+		}
+	}
+	half := len(log) / 2
+	for i, row := range log[:half] {
+		appendRows(t, store, before, mergetest.RowBefore(row))
+		log[i] = mergetest.NullGrade(row)
+	}
+	run(t, store, before)
+	appendRows(t, store, def, log[half:]...)
+	for _, def := range []*catalog.Table{def, other} {
+		if result := run(t, store, def); result.From != 0 || result.Changed == 0 {
+			t.Errorf("%+v, want every key folded anew", result)
+		}
+		want, err := mergetest.Fold(def, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" {
+			t.Fatal(diff)
+		}
+		if result := run(t, store, def); result.From == 0 {
+			t.Errorf("%+v, want nothing done again", result)
+		}
+	}
+}
+
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
@@ -231,6 +271,17 @@ func TestRefused(t *testing.T) {
 			appendRows(t, store, def, row.Lake())
 			return pipeline(t, strings.Replace(mergetest.Pipeline, "engine: postgresql, position: postgres", "engine: mysql, position: mysql", 1)).ByTarget("d", "plain")
 		}, "the positions merged so far are of kind postgres, the pipeline file says mysql"},
+		"another key than before": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			run(t, store, def)
+			return pipeline(t, strings.Replace(mergetest.Pipeline, "key: [id]\n", "key: [id, v]\n", 1)).ByTarget("d", "plain")
+		}, "the current table was merged by the key (id), the pipeline file says (id,v): drop d.plain_folded, and the next icehose merge makes it anew"},
+		"changes with positions of two kinds": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
+			run(t, store, def)
+			other := row
+			other.Position = cdc.ChangePosition(0, cdc.Body{Lo: 17}, 1)
+			appendRows(t, store, def, other.Lake())
+			return def
+		}, "0000.00000000000000000000000000000011.1.0000000000000001 is none of kind postgres, which the pipeline file says, and the two do not compare: delete the changes of the other kind, or give"},
 		"rows that are no changes": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
 			lake := row.Lake()
 			lake[2] = []byte("17")
@@ -238,7 +289,7 @@ func TestRefused(t *testing.T) {
 			return def
 		}, "cdc_position is not a position: the changelog has rows of something else"},
 		"a missing metadata column": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
-			mirror := pipeline(t, strings.Replace(mergetest.Pipeline, "source: s.plain\n    mode: changelog", "source: s.plain\n    target: d.mirror\n    mode: mirror", 1)).ByTarget("d", "mirror")
+			mirror := pipeline(t, strings.NewReplacer("source: s.plain\n    mode: changelog", "source: s.plain\n    target: d.mirror\n    mode: mirror", "    partition: [day(cdc_committed_at)]\n", "").Replace(mergetest.Pipeline)).ByTarget("d", "mirror")
 			if _, err := store.OpenTable(t.Context(), mirror); err != nil {
 				t.Fatal(err)
 			}
@@ -265,6 +316,44 @@ func TestRefused(t *testing.T) {
 				t.Fatalf("got error %v, want one that is refused and says %q", err, test.want)
 			}
 		})
+	}
+}
+
+// Positions of another kind do no harm where a later epoch begins with the kind.
+func TestAnotherKindBeforeAnEpoch(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	before, after := mergetest.Traps()[0].Steps[0].Rows[0], mergetest.Traps()[0].Steps[0].Rows[2]
+	before.Position, before.ID = cdc.ChangePosition(0, cdc.Body{Lo: 17}, 1), 5
+	after.Position = cdc.ChangePosition(1, cdc.Body{Hi: 1, Lo: 1}, 1)
+	appendRows(t, store, def, before.Lake(), after.Lake())
+	if result := run(t, store, def); result.Changed != 2 {
+		t.Errorf("%+v, want both rows", result)
+	}
+	late := before
+	late.ID = 6
+	appendRows(t, store, def, late.Lake())
+	if result := run(t, store, def); result.Changed != 1 || result.Late != 1 {
+		t.Errorf("a late row of the epoch before: %+v, want it merged", result)
+	}
+}
+
+// A current table that has no rows was not restored: Athena may begin one with
+// a snapshot of none.
+func TestEmptyCurrentTable(t *testing.T) {
+	t.Parallel()
+	p := pipeline(t, strings.Replace(mergetest.Pipeline, "readers: [icehose, spark, trino, athena]", "readers: [pyiceberg]", 1)) // copies on write
+	def := p.ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	rows := mergetest.Traps()[0].Steps[0].Rows
+	appendRows(t, store, def, rows[0].Lake())
+	run(t, store, def)
+	appendRows(t, store, def, rows[1].Lake()) // its delete
+	run(t, store, def)
+	merge.RemoveNotes(t, store, def)
+	if result := run(t, store, def); result.From != 0 || result.Read != 2 {
+		t.Errorf("%+v, want a first merge", result)
 	}
 }
 

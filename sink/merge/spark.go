@@ -16,19 +16,23 @@ var sparkRunner string
 // A SparkSpec is what the script knows of one table: names and SQL whose tokens
 // it fills.
 type SparkSpec struct {
-	Name        string          `json:"name"`         // database.table of the changelog
-	CurrentName string          `json:"current_name"` // of the current table
-	Log         string          `json:"log"`          // quoted
-	Current     string          `json:"current"`      // quoted
-	Columns     []string        `json:"columns"`      // of the changelog
-	Position    string          `json:"position"`     // the column
-	Kind        string          `json:"kind"`         // of the positions
-	Create      string          `json:"create"`
-	Read        string          `json:"read"`
-	Steps       []artifact.Step `json:"steps"`
-	Last        string          `json:"last"`
-	Count       string          `json:"count"`
-	Apply       string          `json:"apply"`
+	Name        string   `json:"name"`         // database.table of the changelog
+	CurrentName string   `json:"current_name"` // of the current table
+	Log         string   `json:"log"`          // quoted
+	Current     string   `json:"current"`      // quoted
+	Columns     []string `json:"columns"`      // of the changelog
+	Position    string   `json:"position"`     // the column
+	Kind        string   `json:"kind"`         // of the positions
+	Key         string   `json:"key"`          // the key columns, with commas
+	Shape       string   `json:"shape"`        // digest of the columns and their defaults
+	Create      string   `json:"create"`
+	// Adds has for each column of the current table the statement that adds it.
+	Adds  map[string]string `json:"adds"`
+	Read  string            `json:"read"`
+	Steps []artifact.Step   `json:"steps"`
+	Last  string            `json:"last"`
+	Count string            `json:"count"`
+	Apply string            `json:"apply"`
 }
 
 // NewSparkSpec returns what the script needs to merge a changelog. New current
@@ -42,11 +46,13 @@ func NewSparkSpec(t *catalog.Table, warehouse string) (*SparkSpec, error) {
 	s := &SparkSpec{
 		Name: t.Database() + "." + t.Name(), CurrentName: current.Database() + "." + current.Name(),
 		Log: artifact.LogTable(artifact.Spark, t), Current: artifact.CurrentTable(artifact.Spark, t),
-		Position: catalog.ColumnPosition, Kind: t.Position.String(),
+		Position: catalog.ColumnPosition, Kind: t.Position.String(), Key: keyNote(t), Shape: columnsNote(t),
 		Create: artifact.CreateCurrent(artifact.Spark, t, warehouse), Read: m.Read, Steps: m.Steps, Last: m.Last, Count: m.Count, Apply: m.Apply,
+		Adds: make(map[string]string),
 	}
-	if s.Steps == nil {
-		s.Steps = []artifact.Step{} // null is no Python
+	folded, _ := current.LakeColumns()
+	for _, c := range folded {
+		s.Adds[c.Name] = artifact.AddToCurrent(artifact.Spark, t, c)
 	}
 	columns, _ := t.LakeColumns()
 	for _, c := range columns {

@@ -14,7 +14,8 @@ Spark Connect. Set the catalog that holds the tables as spark.sql.defaultCatalog
 import json
 import sys
 
-MERGED, POSITION, KIND = "icehose.merged-snapshot", "icehose.merged-position", "icehose.position-kind"
+MERGED, POSITION, KIND, KEY = "icehose.merged-snapshot", "icehose.merged-position", "icehose.position-kind", "icehose.merged-key"
+COLUMNS = "icehose.merged-columns"
 TAG = "icehose_merged"
 ATTEMPTS = 3
 
@@ -74,7 +75,10 @@ def newest(spark, table):
 
 
 def marker(spark, spec, properties):
-    """The furthest snapshot of the changelog that is noted, and the greatest position."""
+    """The furthest snapshot of the changelog that is noted, and the greatest position.
+
+    The snapshot is None if there is no note, and "0" if a first merge has begun.
+    """
     noted = [(properties.get(MERGED), properties.get(POSITION))]
     noted += spark.sql(
         f"SELECT s.summary['{MERGED}'], s.summary['{POSITION}'] FROM {spec['current']}.snapshots AS s"
@@ -86,9 +90,9 @@ def marker(spark, spec, properties):
         for n, row in enumerate(spark.sql(f"SELECT snapshot_id FROM {spec['log']}.snapshots ORDER BY committed_at").collect())
     }
     noted = [(snapshot, position or "") for snapshot, position in noted if snapshot]
-    if not noted:
-        return None, ""
-    snapshot = max(noted, key=lambda n: order.get(n[0], -1))[0]
+    if all(snapshot == "0" for snapshot, _ in noted):
+        return ("0" if noted else None), ""
+    snapshot = max((n for n in noted if n[0] != "0"), key=lambda n: order.get(n[0], -1))[0]
     if snapshot not in order:
         raise Refused(
             f"snapshot {snapshot} of the changelog, up to which was merged, has expired: run with --rebuild,"
@@ -128,6 +132,8 @@ def check(spark, spec):
 
 
 def attempt(spark, spec, rebuild):
+    from pyspark import StorageLevel
+
     log, current = spec["log"], spec["current"]
     for table in (log, current):
         spark.sql(f"REFRESH TABLE {table}")
@@ -136,20 +142,35 @@ def attempt(spark, spec, rebuild):
     if end is None:
         return result
     properties = {row[0]: row[1] for row in spark.sql(f"SHOW TBLPROPERTIES {current}").collect()}
+    key = properties.get(KEY, spec["key"])
+    if key != spec["key"]:
+        raise Refused(
+            f"the current table was merged by the key ({key}), the pipeline file says ({spec['key']}): drop {spec['current_name']},"
+            " and the next merge makes it anew"
+        )
     kind = properties.get(KIND)
     start, position = None, ""
     if not rebuild:
         if kind and kind != spec["kind"]:
             raise Refused(
                 f"the positions merged so far are of kind {kind}, the pipeline file says {spec['kind']}, and the two do not compare:"
-                " start an epoch in the pipeline file, or load the changelog anew and run with --rebuild"
+                " put the change of kind into epochs: of the pipeline file, then run with --rebuild"
             )
         start, position = marker(spark, spec, properties)
-        if start is None and expected is not None:
+        if start is None and expected is not None and scalar(spark, f"SELECT 1 FROM {current} LIMIT 1"):
             raise Refused(
                 "the current table has rows, and no note of how far it was merged: was it filled by something else, or restored?"
                 " Run with --rebuild, which folds everything anew"
             )
+        if start == "0":
+            start = None
+        have = {field.name for field in spark.table(current).schema.fields}
+        missing = [statement for name, statement in spec["adds"].items() if name not in have]
+        for statement in missing:
+            spark.sql(statement)
+        # Other columns or defaults than before: every key is folded anew.
+        if missing or properties.get(COLUMNS, spec["shape"]) != spec["shape"]:
+            start, position, rebuild = None, "", True
     result["from"] = int(start or 0)
     if start == str(end):
         return result
@@ -163,16 +184,28 @@ def attempt(spark, spec, rebuild):
     read = spark.sql(fill(spec["read"], values)).collect()[0]
     if read["cdc_malformed"]:
         raise Refused(f"{read['cdc_malformed']} rows of the changelog have a {spec['position']} that is no position: remove them, or name the right table")
+    stranger = read["cdc_stranger"]
+    if stranger and stranger[:4] >= max(position, read["cdc_highest"])[:4]:
+        raise Refused(
+            f"the changelog has changes with two kinds of position: {stranger} is none of kind {spec['kind']}, which the pipeline file says,"
+            " and the two do not compare: delete the changes of the other kind, or give the newer ones an epoch (epochs: in the pipeline file)"
+            " and deliver them again, then run with --rebuild"
+        )
     result["read"], result["late"] = read["cdc_read"], read["cdc_late"]
-    kept = []
+    kept = set(spark.sparkContext._jsc.getPersistentRDDs())
+    constraints = spark.conf.get("spark.sql.constraintPropagation.enabled")
     try:
-        # Spark would evaluate a step anew each time that a later one names it.
+        # Spark 4.0 cannot keep a union whose parts have constraints of their own.
+        spark.conf.set("spark.sql.constraintPropagation.enabled", "false")
+        # Spark would evaluate a step anew each time that a later one names it, and
+        # plan it anew too: plans would grow with every step. So each is computed
+        # and kept by itself, on two executors, since nothing computes it again.
         for step in spec["steps"] + [{"name": "icehose_changes", "sql": spec["last"]}]:
-            kept.append(spark.sql(fill(step["sql"], values)).persist())
-            kept[-1].createOrReplaceTempView(step["name"])
+            frame = spark.sql(fill(step["sql"], values)).localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+            frame.createOrReplaceTempView(step["name"])
         counts = spark.sql(fill(spec["count"], values)).collect()[0]
         result["changed"], result["deleted"] = counts["cdc_changed"] or 0, counts["cdc_deleted"] or 0
-        notes = {MERGED: str(end), POSITION: max(position, read["cdc_highest"] or ""), KIND: spec["kind"]}
+        notes = {MERGED: str(end), POSITION: max(position, read["cdc_highest"] or ""), KIND: spec["kind"], KEY: spec["key"], COLUMNS: spec["shape"]}
         if result["changed"] or result["deleted"]:
             with_summary(spark, notes, lambda: spark.sql(fill(spec["apply"], values)))
             spark.sql(f"REFRESH TABLE {current}")
@@ -183,8 +216,10 @@ def attempt(spark, spec, rebuild):
             if not made or made[0][0] != expected or made[0][1] != str(end):
                 raise Changed("another run has changed the current table")
     finally:
-        for frame in kept:
-            frame.unpersist()
+        spark.conf.set("spark.sql.constraintPropagation.enabled", constraints)
+        for number, rdd in spark.sparkContext._jsc.getPersistentRDDs().items():
+            if number not in kept:
+                rdd.unpersist(False)
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in notes.items())
     spark.sql(f"ALTER TABLE {current} SET TBLPROPERTIES ({listed})")
     spark.sql(f"ALTER TABLE {log} CREATE OR REPLACE TAG {TAG} AS OF VERSION {end} RETAIN 30 DAYS")

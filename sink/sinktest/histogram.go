@@ -63,6 +63,7 @@ const (
 	ReadError         Strike = "read error"
 	ZombieFenced      Strike = "paused writer that was fenced"
 	ZombieLanded      Strike = "paused writer that came first"
+	ZombieOvertook    Strike = "paused writer that came first while another opened"
 )
 
 // Strikes lists all of them.
@@ -72,7 +73,7 @@ func Strikes() []Strike {
 		OutOfOrder, Redelivered, StaleRedelivery, LateChange, LateAfterDelete, HeldBack, Rewinds, BatchSplit, BatchMerged, BatchPostponed,
 		Superseded, Collapsed, Skipped, RejectedTooOld, MovedByEvolution,
 		CrashBetween, CrashBefore, CrashMidway, CrashAfter, CrashReading, Cancelled, Conflict, RivalCommit, AmbiguousHappened, AmbiguousNot,
-		StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded,
+		StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded, ZombieOvertook,
 	}
 }
 

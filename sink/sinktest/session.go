@@ -25,6 +25,7 @@ type session struct {
 	cancel    context.CancelFunc
 	gate      sync.RWMutex // held by what it does with the lake
 	crashed   bool
+	opening   bool  // and nobody has come first yet
 	calm      bool  // nothing fails
 	zombified bool  // it was paused, and others took over
 	struck    int   // faults so far
@@ -68,7 +69,7 @@ func (r *run) enter(ctx context.Context) (*openLake, error) {
 // open starts a process. Its context ends with it.
 func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) {
 	for range tries {
-		s := &session{run: r, rejected: make(map[*record]bool), widened: final || upto > r.world.widenedAt, landedAt: r.landed}
+		s := &session{run: r, rejected: make(map[*record]bool), widened: final || upto > r.world.widenedAt, landedAt: r.landed, opening: true}
 		process, cancel := context.WithCancel(ctx)
 		s.ctx, s.cancel = process, cancel
 		var err error
@@ -81,6 +82,7 @@ func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) 
 			Horizon: r.horizon, Reject: s.reject, Background: r.r.IntN(2) == 0,
 		}
 		s.sink, err = sink.Open(process, r.pipeline(s.widened), &faultyStore{s}, options)
+		s.opening = false
 		if err == nil {
 			r.trace("session opened, with the added column: %t, flush at %d rows, handled %v", s.widened, options.FlushRows, s.sink.Handled())
 			return s, s.observeAll()
@@ -88,8 +90,7 @@ func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) 
 		if err := s.leave(); err != nil {
 			return nil, err
 		}
-		// A paused writer that commits just then takes files away from the other.
-		if s.struck == 0 && r.zombie == nil {
+		if s.struck == 0 {
 			return nil, fmt.Errorf("open sink although nothing has struck: %w", err)
 		}
 	}

@@ -84,6 +84,9 @@ func (e *event) parse(b []byte) error {
 		return fmt.Errorf("parse event: no records at byte %d", len(b))
 	}
 	e.texts = string(e.build)
+	for i := range e.records {
+		e.records[i].echo = len(e.records[i].payload)
+	}
 	return nil
 }
 

@@ -385,19 +385,21 @@ func FuzzHandle(f *testing.F) {
 		``, `{`, `{"records":[]}`, `{"records":[{"recordId":"a","data":"YQ=="}]}`, `{"records":[{"recordId":"\ud800","data":"\u0059Q=="}]}`,
 		`{"records":[{"recordId":"a","data":"YQ==","data":null,"kafkaRecordValue":"e30="}],"records":[{"recordId":"b","data":"e30="}]}`,
 		`{"records":[{"recordId":"a","kinesisRecordMetadata":{"shardId":-1e9,"sequenceNumber":"` + strings.Repeat("9", 99) + `"},"data":"e30="}]}`,
+		`{"records":[{"recordId":"a","data":5,"kafkaRecordValue":"e30="},{"recordId":"b","data":{"x":[]},"kinesisRecordMetadata":[1]},{"recordId":"c","data":"e30=\n"}]}`,
 		strings.Repeat(`{"records":`, 80), strings.Repeat("[", 1000), "\xff\xfe", "{\"records\":[{\"recordId\":\"\x00\"}]}",
 		film(1, 3), film(1, 0)[:100], strings.Replace(film(1, 0), `"title":""`, `"title":"\ud83d"`, 1), strings.Replace(film(1, 1), "F1", `\u0000`, 1),
 		strings.Replace(film(1, 1), `"rating":1`, `"rating":1e400`, 1), strings.Replace(film(1, 1), `"rating":1`, `"rating":-0.0000000000000000001`, 1),
 	} {
 		f.Add([]byte(seed))
 	}
-	h := firehose.New(newTransformer(f), firehose.Options{})
+	tr := newTransformer(f)
+	h := firehose.New(tr, firehose.Options{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if response, err := h.Handle(t.Context(), b); err == nil {
 			checkResponse(t, b, response, firehose.DefaultResponseLimit)
-			if _, err := firehose.ParseResponse(response); err != nil {
-				t.Errorf("own response refused: %v", err)
-			}
+			checkOpened(t, tr, b, response)
+		} else if _, err := firehose.Open(b); err == nil {
+			t.Error("opened an event that is not answered")
 		}
 		event := firehose.AppendEvent(nil, firehose.EventInfo{}, stream(string(b), film(1, 1)))
 		response, err := h.Handle(t.Context(), event)
@@ -405,6 +407,7 @@ func FuzzHandle(f *testing.F) {
 			t.Fatal(err)
 		}
 		checkResponse(t, event, response, firehose.DefaultResponseLimit)
+		checkOpened(t, tr, event, response)
 		if _, err := firehose.ParseResponse(b); err == nil && len(b) == 0 {
 			t.Error("no response is a response")
 		}

@@ -39,9 +39,6 @@ var _ transform.Room = (*room)(nil)
 // back. Then nothing is given back: Firehose keeps the originals itself.
 func newRoom(e *event, limit int) (*room, error) {
 	r := &room{event: e, limit: limit - len(responseHead) - len(responseTail)}
-	for i := range e.records {
-		e.records[i].echo = len(e.records[i].payload)
-	}
 	for _, r.quiet = range []bool{false, true} {
 		size := 0
 		for i := range e.records {

@@ -14,6 +14,7 @@ import (
 	"icehose/cdc/dms"
 	"icehose/internal/canon"
 	"icehose/transform"
+	"icehose/transform/firehose"
 )
 
 // An Action is what can be done about a failure.
@@ -33,8 +34,8 @@ const (
 // Why a failure is Unclear, where the transform gives no reason.
 const (
 	NoRecord  transform.Reason = "no_record"  // the error object holds no record
-	NoTable   transform.Reason = "no_table"   // no table of the pipeline file has the row's columns
-	ManyTable transform.Reason = "many_table" // several tables have
+	NoTable   transform.Reason = "no_table"   // no table of the pipeline file has the row's columns, and the name that the object gives, if any
+	ManyTable transform.Reason = "many_table" // several tables have, and the object names none: Item.Candidates
 )
 
 // An Entry is a record to send.
@@ -69,6 +70,9 @@ type Item struct {
 	Entry   Entry // when Send
 	Keys    []Key // when Reconcile: the row's key, and its former one when the change moved it
 	Row     Row   // when WriteRow
+	// Candidates are the lake tables (database.table) that the row may be of,
+	// when Reason is ManyTable.
+	Candidates []string
 }
 
 // A Planner decides about failures. It belongs to one goroutine.
@@ -148,8 +152,14 @@ func (p *Planner) Decide(f Failure) Item {
 func (p *Planner) original(item *Item) {
 	raw := item.Failure.Raw
 	// A load's position wants a time and takes an empty origin; what the
-	// record's origin was no error object tells.
-	result := p.transformer.Batch([]transform.Record{{ID: item.Entry.ID, Data: raw}})[0]
+	// record's origin was no error object tells. An event of one record has
+	// all the room that there is.
+	event, err := firehose.EventOf([]transform.Record{{ID: item.Entry.ID, Data: raw}})
+	if err != nil {
+		item.Action, item.Reason, item.Entry = Repair, transform.ResponseTooLarge, Entry{}
+		return
+	}
+	result := event.Results(p.transformer)[0]
 	item.Table, item.Reason, item.Column = result.Table, result.Reason, result.Column
 	table := p.tables[result.Table]
 	switch {
@@ -264,12 +274,20 @@ func (p *Planner) row(item *Item) {
 	for name := range row {
 		names = append(names, name)
 	}
-	tables := p.byColumns[columnSet(names)]
+	var tables []*catalog.Table
+	for _, t := range p.byColumns[columnSet(names)] {
+		name := t.Database() + "." + t.Name()
+		if item.Failure.Table == "" || item.Failure.Table == name {
+			tables = append(tables, t)
+			item.Candidates = append(item.Candidates, name)
+		}
+	}
 	switch len(tables) {
 	case 0:
 		item.Reason = NoTable
 		return
 	case 1:
+		item.Candidates = nil
 	default:
 		item.Reason = ManyTable
 		return

@@ -16,7 +16,6 @@ package redrive
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"io"
 	"iter"
@@ -44,18 +43,22 @@ type Failure struct {
 	Tries   int    // attemptsMade
 	Arrived int64  // Unix milliseconds; 0 when not told
 	Raw     []byte // what could not be delivered; nil when the object holds none
+	Table   string // the lake table (database.table) that it was for, as far as the object or its name tells
 	Line    int    // where the object begins
 }
 
 // errorObject is an error object as Firehose writes it. Names compare without
 // regard to case: lambdaArn and lambdaARN have both been seen.
 type errorObject struct {
-	AttemptsMade     number  `json:"attemptsMade"`
-	ArrivalTimestamp number  `json:"arrivalTimestamp"`
-	ErrorCode        string  `json:"errorCode"`
-	RawData          *string `json:"rawData"`
-	LambdaARN        *string `json:"lambdaArn"`
-	Arrived          number  `json:"ApproximateArrivalTimestamp"`
+	AttemptsMade     number          `json:"attemptsMade"`
+	ArrivalTimestamp number          `json:"arrivalTimestamp"`
+	ErrorCode        capture.Text    `json:"errorCode"`
+	RawData          *capture.Base64 `json:"rawData"`
+	LambdaARN        *capture.Text   `json:"lambdaArn"`
+	Arrived          number          `json:"ApproximateArrivalTimestamp"`
+	// No sample has these; they are the names that the response has for them.
+	Database capture.Text `json:"destinationDatabaseName"`
+	Table    capture.Text `json:"destinationTableName"`
 }
 
 // A number is written as a number or a string.
@@ -74,7 +77,9 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 // Read yields the failures of one file of error objects, which stand one a line
 // or one after another, compressed or not. The name of the file tells the kind
 // of an object whose error code does not tell it; where neither does, its ARN
-// and its raw data do. An error is of reading, and ends it.
+// and its raw data do. It also tells the table, under the prefix
+// tables/DATABASE.TABLE/ that icehose stack generate gives each table for what
+// Iceberg refuses. An error is of reading, and ends it.
 func Read(r io.Reader, name string) iter.Seq2[Failure, error] {
 	return func(yield func(Failure, error) bool) {
 		content, err := capture.Decompress(r)
@@ -101,17 +106,27 @@ func parse(o capture.Object, name string) Failure {
 	if o.Broken || json.Unmarshal(o.Text, &in) != nil {
 		return f
 	}
-	f.Code, f.Tries, f.Arrived = in.ErrorCode, int(in.AttemptsMade), int64(max(in.ArrivalTimestamp, in.Arrived))
-	if in.RawData == nil {
+	f.Code, f.Tries, f.Arrived = string(in.ErrorCode), int(in.AttemptsMade), int64(max(in.ArrivalTimestamp, in.Arrived))
+	if in.RawData == nil || *in.RawData == nil {
 		return f
 	}
-	raw, err := base64.StdEncoding.DecodeString(*in.RawData)
-	if err != nil {
-		return f
+	f.Raw = *in.RawData
+	f.Kind = kindOf(&in, name, f.Raw)
+	if f.Table = tableOf(name); in.Table != "" {
+		f.Table = string(in.Database + "." + in.Table)
 	}
-	f.Raw = raw
-	f.Kind = kindOf(&in, name, raw)
 	return f
+}
+
+// tableOf returns what stands for the table in the name of a file.
+func tableOf(name string) string {
+	folders := strings.Split(name, "/")
+	for i := len(folders) - 2; i > 0; i-- { // the last is the file's own
+		if folders[i-1] == "tables" && strings.Count(folders[i], ".") == 1 {
+			return folders[i]
+		}
+	}
+	return ""
 }
 
 // kindOf tells who gave up, by what is most certain first. An ARN is weaker
@@ -119,13 +134,13 @@ func parse(o capture.Object, name string) Failure {
 func kindOf(in *errorObject, name string, raw []byte) Kind {
 	processing, iceberg := strings.LastIndex(name, string(ProcessingFailed)), strings.LastIndex(name, string(IcebergFailed))
 	switch {
-	case strings.HasPrefix(in.ErrorCode, "Lambda."):
+	case strings.HasPrefix(string(in.ErrorCode), "Lambda."):
 		return ProcessingFailed
-	case strings.HasPrefix(in.ErrorCode, "Iceberg."):
+	case strings.HasPrefix(string(in.ErrorCode), "Iceberg."):
 		return IcebergFailed
 	case processing > iceberg:
 		return ProcessingFailed
-	case iceberg > processing:
+	case iceberg > processing, tableOf(name) != "":
 		return IcebergFailed
 	case in.LambdaARN != nil, isRecord(raw):
 		return ProcessingFailed

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -113,12 +114,28 @@ func TestRead(t *testing.T) {
 		{"by its record, with a code of nobody", "x", object("S3.AccessDenied", "", good), []redrive.Failure{
 			{Kind: redrive.ProcessingFailed, Code: "S3.AccessDenied", Tries: 4, Arrived: 1650162905387, Raw: []byte(good), Line: 1},
 		}},
+		{"by the prefix of its table", "errors/tables/shop.log/2026/x", object("S3.AccessDenied", `,"lambdaArn":"arn"`, "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "S3.AccessDenied", Tries: 4, Arrived: 1650162905387, Raw: raw, Table: "shop.log", Line: 1},
+		}},
+		{"with the name of its table", "tables/shop.log/x", object("Iceberg.X", `,"destinationDatabaseName":"lake","destinationTableName":"log"`, "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "Iceberg.X", Tries: 4, Arrived: 1650162905387, Raw: raw, Table: "lake.log", Line: 1},
+		}},
+		{"a file that is called as a table", "tables/shop.log", object("Iceberg.X", "", "raw"), []redrive.Failure{
+			{Kind: redrive.IcebergFailed, Code: "Iceberg.X", Tries: 4, Arrived: 1650162905387, Raw: raw, Line: 1},
+		}},
 		{"no record", "x", `{"errorCode":"Iceberg.Conflict","files":["s3://a"]}` + "\n{\"rawData\":\"?\"}\n{\"rawData\":\"cmF3\"}\n{\"cut\n7", []redrive.Failure{
 			{Kind: redrive.Unrecognized, Code: "Iceberg.Conflict", Line: 1},
 			{Kind: redrive.Unrecognized, Line: 2},
 			{Kind: redrive.Unrecognized, Raw: raw, Line: 3},
 			{Kind: redrive.Unrecognized, Line: 4},
 			{Kind: redrive.Unrecognized, Line: 5},
+		}},
+		{"values of other kinds", "x", `{"errorCode":6553445559,"attemptsMade":"x","lambdaArn":7,"rawData":"cmF3"}` + "\n" +
+			`{"errorCode":["Lambda.X"],"rawData":"cmF3","lambdaARN":"arn"}` + "\n" + `{"errorCode":"Lambda.X","rawData":[1,2]}` + "\n" + `{"errorCode":"Lambda.X","rawData":""}`, []redrive.Failure{
+			{Kind: redrive.ProcessingFailed, Code: "6553445559", Raw: raw, Line: 1},
+			{Kind: redrive.ProcessingFailed, Raw: raw, Line: 2},
+			{Kind: redrive.Unrecognized, Code: "Lambda.X", Line: 3},
+			{Kind: redrive.ProcessingFailed, Code: "Lambda.X", Raw: []byte{}, Line: 4},
 		}},
 		{"nothing between", "x", object("Lambda.FunctionError", "", "a") + object("Lambda.FunctionError", "", "b"), []redrive.Failure{
 			{Kind: redrive.ProcessingFailed, Code: "Lambda.FunctionError", Tries: 4, Arrived: 1650162905387, Raw: []byte("a"), Line: 1},
@@ -174,6 +191,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		kind redrive.Kind
+		in   string // the lake table that the object names
 		raw  string
 		mode catalog.Mode
 		want string // "action table reason column"
@@ -225,6 +243,12 @@ func TestDecide(t *testing.T) {
 		},
 		{name: "keyless mirror row", kind: redrive.IcebergFailed, raw: `{"note":"x",` + meta + `}`, want: "reconcile public.notes - -", keys: []redrive.Key{{Table: "public.notes", All: true}}},
 		{name: "row of two tables", kind: redrive.IcebergFailed, raw: `{"a":"x",` + logMeta + `}`, want: "unclear - many_table -"},
+		{name: "row of two tables, of which the object names one", kind: redrive.IcebergFailed, in: "shop.twin_b", raw: `{"a":"x",` + logMeta + `}`, want: "write_row public.twin_b - -", row: "shop.twin_b"},
+		{name: "row of another stream's table", kind: redrive.IcebergFailed, in: "history.log", raw: `{"id":1,"text":"t",` + logMeta + `}`, want: "unclear - no_table -"},
+		{
+			name: "changelog row beyond a response", kind: redrive.ProcessingFailed, raw: original("load", "public", "log", `{"id":1,"text":"`+strings.Repeat("x", 5<<20)+`"}`),
+			want: "repair public.log response_too_large -",
+		},
 		{name: "row of no table", kind: redrive.IcebergFailed, raw: `{"b":1}`, want: "unclear - no_table -"},
 		{name: "not a row", kind: redrive.IcebergFailed, raw: `[]`, want: "unclear - no_record -"},
 		{name: "unrecognized", kind: redrive.Unrecognized, raw: `{}`, want: "unclear - no_record -"},
@@ -232,7 +256,7 @@ func TestDecide(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := planner(t, test.mode)
-			f := redrive.Failure{Kind: test.kind, Raw: []byte(test.raw)}
+			f := redrive.Failure{Kind: test.kind, Raw: []byte(test.raw), Table: test.in}
 			item := p.Decide(f)
 			if got := words(string(item.Action), item.Table, string(item.Reason), item.Column); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -245,6 +269,9 @@ func TestDecide(t *testing.T) {
 			}
 			if (item.Action == redrive.Send) != (item.Entry.Data != nil && string(item.Entry.Data) == test.raw) || (item.Action == redrive.Send) != (len(item.Entry.ID) == 64) {
 				t.Errorf("action %s with entry %q %q", item.Action, item.Entry.ID, item.Entry.Data)
+			}
+			if many := item.Reason == redrive.ManyTable; many != slices.Equal(item.Candidates, []string{"shop.twin_a", "shop.twin_b"}) || !many && item.Candidates != nil {
+				t.Errorf("candidates %v", item.Candidates)
 			}
 			if got := item.Row.Database + "." + item.Row.Table; got != test.row && (got != "." || test.row != "") {
 				t.Errorf("row of %s, want %s", got, test.row)

@@ -7,11 +7,17 @@ import (
 	"time"
 )
 
-// A Stream takes records. Put returns the indexes of the entries that it did
-// not take and that may be tried again; an error is final. An error that wraps
-// ErrRejected says that the call took nothing because of what some entry is.
+// A Stream takes records. Put returns the entries that it did not take and that
+// may be tried again; an error is final. An error that wraps ErrRejected says
+// that the call took nothing because of what some entry is.
 type Stream interface {
-	Put(ctx context.Context, entries []Entry) (refused []int, err error)
+	Put(ctx context.Context, entries []Entry) (refused []Refusal, err error)
+}
+
+// A Refusal is an entry of one call that the stream did not take.
+type Refusal struct {
+	Index int    // in the call
+	Code  string // the stream's word for why
 }
 
 // ErrRejected is wrapped by the error of a Stream that will never take one of
@@ -39,6 +45,7 @@ const (
 	maxEntries = 500
 	maxSize    = 4 << 20
 	maxTries   = 8
+	maxBlocked = 3 // batches in a row of which the stream took nothing
 )
 
 // A Sender sends entries in batches. It belongs to one goroutine.
@@ -49,6 +56,7 @@ type Sender struct {
 	wait    func(context.Context, time.Duration) error
 	batch   []Entry
 	size    int
+	blocked int // batches in a row of which the stream took nothing
 
 	// Sent, Skipped and Rejected count entries: those taken by the stream,
 	// those that the journal knew as taken, and those that the stream rejects,
@@ -56,6 +64,9 @@ type Sender struct {
 	Sent, Skipped, Rejected int64
 	// Examples are where the first rejected entries stand.
 	Examples []string
+	// Refused counts the entries that the stream did not take in 8 tries, by
+	// the last code: they are set aside, not noted, and sent by the next run.
+	Refused map[string]int64
 }
 
 // maxExamples is how many rejected entries are named.
@@ -67,7 +78,7 @@ func NewSender(s Stream, j Journal, rate int, wait func(context.Context, time.Du
 	if rate < 1 {
 		return nil, errors.New("make sender: want a rate of 1 record a second or more")
 	}
-	return &Sender{stream: s, journal: j, rate: rate, wait: wait}, nil
+	return &Sender{stream: s, journal: j, rate: rate, wait: wait, Refused: make(map[string]int64)}, nil
 }
 
 // Send sends an entry, now or with others later. Flush sends what is left.
@@ -103,7 +114,7 @@ func (s *Sender) Flush(ctx context.Context) error {
 // put sends a batch. Where the stream rejects it, the halves are sent instead,
 // down to the one entry that it does not take.
 func (s *Sender) put(ctx context.Context, rest []Entry) error {
-	pause := 100 * time.Millisecond
+	pause, all := 100*time.Millisecond, len(rest)
 	for try := 1; len(rest) > 0; try++ {
 		refused, err := s.stream.Put(ctx, rest)
 		if errors.Is(err, ErrRejected) {
@@ -113,8 +124,8 @@ func (s *Sender) put(ctx context.Context, rest []Entry) error {
 			return fmt.Errorf("send records: %w", err)
 		}
 		again := make([]Entry, 0, len(refused))
-		for _, i := range refused {
-			again = append(again, rest[i])
+		for _, r := range refused {
+			again = append(again, rest[r.Index])
 		}
 		if err := s.note(rest, refused); err != nil {
 			return err
@@ -125,15 +136,31 @@ func (s *Sender) put(ctx context.Context, rest []Entry) error {
 		}
 		rest = again
 		if len(rest) == 0 {
+			s.blocked = 0
 			return nil
 		}
 		if try == maxTries {
-			return fmt.Errorf("send records: the stream refused %d records %d times", len(rest), maxTries)
+			return s.setAside(refused, all)
 		}
 		if err := s.wait(ctx, pause); err != nil {
 			return fmt.Errorf("send records: %w", err)
 		}
 		pause = min(2*pause, 5*time.Second)
+	}
+	return nil
+}
+
+// setAside counts what the stream refused to the last of a batch of so many
+// entries. A stream that takes nothing at all is another matter.
+func (s *Sender) setAside(refused []Refusal, all int) error {
+	for _, r := range refused {
+		s.Refused[r.Code]++
+	}
+	if s.blocked++; len(refused) < all {
+		s.blocked = 0
+	}
+	if s.blocked == maxBlocked {
+		return fmt.Errorf("send records: the stream took nothing of %d batches in a row, each tried %d times: %s", maxBlocked, maxTries, refused[0].Code)
 	}
 	return nil
 }
@@ -164,10 +191,10 @@ func (s *Sender) reject(e *Entry) {
 }
 
 // note writes down what of a batch was taken.
-func (s *Sender) note(batch []Entry, refused []int) error {
+func (s *Sender) note(batch []Entry, refused []Refusal) error {
 	left := make(map[int]bool, len(refused))
-	for _, i := range refused {
-		left[i] = true
+	for _, r := range refused {
+		left[r.Index] = true
 	}
 	ids := make([]string, 0, len(batch))
 	for i := range batch {

@@ -25,7 +25,7 @@ type fakeStream struct {
 	fail   func(call int) error
 }
 
-func (s *fakeStream) Put(_ context.Context, entries []redrive.Entry) (refused []int, err error) {
+func (s *fakeStream) Put(_ context.Context, entries []redrive.Entry) (refused []redrive.Refusal, err error) {
 	call := len(s.calls)
 	var ids []string
 	for _, e := range entries {
@@ -39,7 +39,7 @@ func (s *fakeStream) Put(_ context.Context, entries []redrive.Entry) (refused []
 	}
 	for i := range entries {
 		if s.refuse != nil && s.refuse(call, i) {
-			refused = append(refused, i)
+			refused = append(refused, redrive.Refusal{Index: i, Code: "InternalFailure"})
 		} else {
 			s.taken = append(s.taken, entries[i].ID)
 		}
@@ -160,19 +160,62 @@ func TestSendTriesRefusedAgain(t *testing.T) {
 	}
 }
 
-func TestSendGivesUp(t *testing.T) {
+// An entry that is refused again and again is set aside, also where it is the
+// only one of its batch, and the others are sent. A stream that takes nothing
+// ends the run.
+func TestSendSetsAside(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "p")
-	stream, w := &fakeStream{refuse: func(_, index int) bool { return index == 0 }}, &waiter{}
-	j := journal(t, path)
-	s, err := redrive.NewSender(stream, j, 100, w.wait)
-	if err != nil {
-		t.Fatal(err)
+	for _, test := range []struct {
+		name    string
+		records int
+		refuse  string // ids that hold it
+		refused map[string]int64
+		want    string // of the error
+	}{
+		{"one of a batch", 5, "0000", map[string]int64{"InternalFailure": 1}, ""},
+		{"all of one batch", 6, "000", map[string]int64{"InternalFailure": 4}, ""},
+		{"everything", 40, "", map[string]int64{"InternalFailure": 12}, "send records: the stream took nothing of 3 batches in a row, each tried 8 times: InternalFailure"},
+	} {
+		j := journal(t, filepath.Join(t.TempDir(), "p"))
+		list := entries(test.records)
+		if test.name == "all of one batch" {
+			for i := range list[4:] {
+				list[4+i].ID = fmt.Sprint("later", i)
+			}
+		}
+		s, err := redrive.NewSender(refusingStream(test.refuse), j, 4, (&waiter{}).wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sendAll(t.Context(), s, list)
+		if text := fmt.Sprint(err); err == nil && test.want != "" || err != nil && text != test.want {
+			t.Errorf("%s: error %v", test.name, err)
+		}
+		if diff := cmp.Diff(test.refused, s.Refused); diff != "" {
+			t.Errorf("%s: refused (-want +got):\n%s", test.name, diff)
+		}
+		for _, e := range list {
+			want := redrive.Taken
+			if strings.Contains(e.ID, test.refuse) {
+				want = redrive.Unsent
+			}
+			if got := j.State(e.ID); got != want {
+				t.Errorf("%s: record %s is %d, want %d", test.name, e.ID, got, want)
+			}
+		}
 	}
-	err = sendAll(t.Context(), s, entries(2))
-	if err == nil || !strings.Contains(err.Error(), "refused 1 records 8 times") || s.Sent != 1 || j.State("0001") != redrive.Taken || j.State("0000") != redrive.Unsent {
-		t.Errorf("sent %d, %v", s.Sent, err)
+}
+
+// A refusingStream never takes an entry whose id holds its text.
+type refusingStream string
+
+func (s refusingStream) Put(_ context.Context, entries []redrive.Entry) (refused []redrive.Refusal, err error) {
+	for i, e := range entries {
+		if strings.Contains(e.ID, string(s)) {
+			refused = append(refused, redrive.Refusal{Index: i, Code: "InternalFailure"})
+		}
 	}
+	return refused, nil
 }
 
 // One record that the stream never takes costs itself only, in each run.
@@ -220,7 +263,7 @@ func TestSendGoesOnAfterRejected(t *testing.T) {
 // A pickyStream takes no call with an entry of the partition key "rejected".
 type pickyStream struct{ *fakeStream }
 
-func (s pickyStream) Put(ctx context.Context, entries []redrive.Entry) ([]int, error) {
+func (s pickyStream) Put(ctx context.Context, entries []redrive.Entry) ([]redrive.Refusal, error) {
 	for _, e := range entries {
 		if e.PartitionKey == "rejected" {
 			s.calls = append(s.calls, nil)

@@ -7,10 +7,12 @@ package aws
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	"github.com/aws/aws-sdk-go-v2/service/glue"
+	"github.com/aws/aws-sdk-go-v2/service/glue/types"
 
 	"icehose/catalog/drift"
 )
@@ -44,26 +46,31 @@ func Stream(ctx context.Context, client Firehose, name string) (*drift.Stream, e
 	return drift.ParseStream(text)
 }
 
-// Tables lists the tables of databases.
-func Tables(ctx context.Context, client Glue, databases []string) ([]drift.Table, error) {
-	tables := []drift.Table{}
+// Tables lists the tables of databases, and those of the databases that Glue
+// does not have.
+func Tables(ctx context.Context, client Glue, databases []string) (tables []drift.Table, missing []string, err error) {
+	tables = []drift.Table{}
 	for _, database := range databases {
 		pages := glue.NewGetTablesPaginator(client, &glue.GetTablesInput{DatabaseName: &database})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
+			if _, none := errors.AsType[*types.EntityNotFoundException](err); none {
+				missing = append(missing, database)
+				break
+			}
 			if err != nil {
-				return nil, fmt.Errorf("list tables of %s: %w", database, err)
+				return nil, nil, fmt.Errorf("list tables of %s: %w", database, err)
 			}
 			text, err := json.Marshal(map[string]any{"TableList": page.TableList})
 			if err != nil {
-				return nil, fmt.Errorf("list tables of %s: %w", database, err)
+				return nil, nil, fmt.Errorf("list tables of %s: %w", database, err)
 			}
 			list, err := drift.ParseTables(text)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			tables = append(tables, list...)
 		}
 	}
-	return tables, nil
+	return tables, missing, nil
 }

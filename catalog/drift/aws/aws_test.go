@@ -88,6 +88,9 @@ func serve(t *testing.T) sdk.Config {
 				answer["NextToken"] = strings.Repeat("x", page+1)
 			}
 			out = answer
+		case target == "AWSGlue.GetTables" && in.DatabaseName == "nowhere":
+			w.WriteHeader(http.StatusBadRequest)
+			out = map[string]string{"__type": "EntityNotFoundException", "message": "no such database"}
 		default:
 			w.WriteHeader(http.StatusBadRequest)
 			out = map[string]string{"__type": "ResourceNotFoundException", "message": "no such thing"}
@@ -117,9 +120,12 @@ func TestAsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotTables, err := aws.Tables(t.Context(), glue.NewFromConfig(settings), []string{"shop"})
+	gotTables, missing, err := aws.Tables(t.Context(), glue.NewFromConfig(settings), []string{"nowhere", "shop"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"nowhere"}, missing); diff != "" {
+		t.Errorf("missing databases (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(wantTables, gotTables); diff != "" {
 		t.Errorf("tables (-file +service):\n%s", diff)
@@ -131,7 +137,7 @@ func TestErrors(t *testing.T) {
 	if _, err := aws.Stream(t.Context(), firehose.NewFromConfig(settings), "other"); err == nil || !strings.HasPrefix(err.Error(), "describe delivery stream other: ") {
 		t.Errorf("stream: %v", err)
 	}
-	if _, err := aws.Tables(t.Context(), glue.NewFromConfig(settings), []string{"shop", "other"}); err == nil || !strings.HasPrefix(err.Error(), "list tables of other: ") {
+	if _, _, err := aws.Tables(t.Context(), glue.NewFromConfig(settings), []string{"shop", "other"}); err == nil || !strings.HasPrefix(err.Error(), "list tables of other: ") {
 		t.Errorf("tables: %v", err)
 	}
 }

@@ -36,6 +36,7 @@ type CloudWatch interface {
 type DMS interface {
 	DescribeReplicationTasks(context.Context, *dms.DescribeReplicationTasksInput, ...func(*dms.Options)) (*dms.DescribeReplicationTasksOutput, error)
 	DescribeTableStatistics(context.Context, *dms.DescribeTableStatisticsInput, ...func(*dms.Options)) (*dms.DescribeTableStatisticsOutput, error)
+	DescribeReplications(context.Context, *dms.DescribeReplicationsInput, ...func(*dms.Options)) (*dms.DescribeReplicationsOutput, error)
 }
 
 // Kinesis is what is used of its client.
@@ -190,8 +191,10 @@ func (o *observation) task(ctx context.Context) {
 		Filters:         []dmstypes.Filter{{Name: aws.String("replication-task-id"), Values: []string{name}}},
 		WithoutSettings: aws.Bool(true),
 	})
-	if err == nil && len(out.ReplicationTasks) == 0 {
-		err = errors.New("no such task")
+	_, missing := errors.AsType[*dmstypes.ResourceNotFoundFault](err)
+	if missing || err == nil && len(out.ReplicationTasks) == 0 {
+		o.serverless(ctx)
+		return
 	}
 	if err != nil {
 		o.unread("task", name, fmt.Errorf("describe replication task: %w", err))
@@ -216,6 +219,25 @@ func (o *observation) task(ctx context.Context) {
 		return
 	}
 	t.Source, t.Target = newest(values[0], time.Second), newest(values[1], time.Second)
+}
+
+// serverless observes a replication of DMS Serverless. Its delays are not looked
+// for: by which dimensions CloudWatch has them is not documented.
+func (o *observation) serverless(ctx context.Context) {
+	name := o.names.Task
+	out, err := o.DMS.DescribeReplications(ctx, &dms.DescribeReplicationsInput{
+		Filters: []dmstypes.Filter{{Name: aws.String("replication-config-id"), Values: []string{name}}},
+	})
+	switch {
+	case err != nil:
+		o.unread("task", name, fmt.Errorf("describe replication: %w", err))
+	case len(out.Replications) == 0:
+		o.unread("task", name, errors.New("no such task"))
+	default:
+		r := &out.Replications[0]
+		reason := strings.Join(append([]string{aws.ToString(r.StopReason)}, r.FailureMessages...), " ")
+		o.seen.Task = &status.Task{Name: name, State: aws.ToString(r.Status), StopReason: strings.TrimSpace(reason)}
+	}
 }
 
 // suspended returns the tables that a running task does not read any more.

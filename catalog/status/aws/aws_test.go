@@ -58,12 +58,24 @@ func (f *fake) ListMetrics(context.Context, *cloudwatch.ListMetricsInput, ...fun
 	return out, nil
 }
 
-func (f *fake) DescribeReplicationTasks(context.Context, *dms.DescribeReplicationTasksInput, ...func(*dms.Options)) (*dms.DescribeReplicationTasksOutput, error) {
+func (f *fake) DescribeReplicationTasks(_ context.Context, in *dms.DescribeReplicationTasksInput, _ ...func(*dms.Options)) (*dms.DescribeReplicationTasksOutput, error) {
 	if err := f.err["dms"]; err != nil {
 		return nil, err
 	}
+	if in.Filters[0].Values[0] != "shop-task" {
+		return nil, &dmstypes.ResourceNotFoundFault{}
+	}
 	return &dms.DescribeReplicationTasksOutput{ReplicationTasks: []dmstypes.ReplicationTask{
 		{Status: aws.String("running"), ReplicationTaskArn: aws.String("arn:aws:dms:eu:1:task:ABC")},
+	}}, nil
+}
+
+func (f *fake) DescribeReplications(_ context.Context, in *dms.DescribeReplicationsInput, _ ...func(*dms.Options)) (*dms.DescribeReplicationsOutput, error) {
+	if in.Filters[0].Values[0] != "serverless" {
+		return new(dms.DescribeReplicationsOutput), nil
+	}
+	return &dms.DescribeReplicationsOutput{Replications: []dmstypes.Replication{
+		{Status: aws.String("failed"), StopReason: aws.String("FATAL_ERROR"), FailureMessages: []string{"no capacity"}},
 	}}, nil
 }
 
@@ -142,6 +154,17 @@ func TestRead(t *testing.T) {
 	// DMS's metrics name the task by the end of its ARN.
 	if !slices.Contains(f.asked, "CDCLatencySource shop ABC") {
 		t.Errorf("asked for %q, want CDCLatencySource of shop and ABC", f.asked)
+	}
+}
+
+// A task that is none may be one of DMS Serverless.
+func TestServerless(t *testing.T) {
+	want := &status.Observed{Task: &status.Task{Name: "serverless", State: "failed", StopReason: "FATAL_ERROR no capacity"}}
+	if diff := cmp.Diff(want, read(&fake{}, statusaws.Names{Task: "serverless"})); diff != "" {
+		t.Errorf("observed differs (-want +got):\n%s", diff)
+	}
+	if o := read(&fake{}, statusaws.Names{Task: "other"}); len(o.Unread) != 1 || o.Unread[0].Err.Error() != "no such task" {
+		t.Errorf("no such task: unread %v", o.Unread)
 	}
 }
 

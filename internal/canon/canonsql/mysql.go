@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"icehose/catalog"
-	"icehose/internal/canon"
 )
 
 // QuoteMySQL quotes a name.
@@ -143,7 +142,7 @@ func mysqlDate(c *Column, name, text string) string {
 
 func mysqlString(c *Column, name string) string {
 	switch {
-	case c.plain(mysqlTexts...) && canon.PaddedChar(c.SourceType):
+	case c.plain(mysqlTexts...) && catalog.PaddedChar(c.SourceType):
 		return "TRIM(TRAILING ' ' FROM " + mysqlChar(name) + ")"
 	case c.plain(mysqlTexts...), c.plain("time", "uuid", "inet4", "inet6", "decimal", "numeric"), c.isMySQLInteger():
 		return mysqlChar(name)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"icehose/catalog"
-	"icehose/internal/canon"
 )
 
 // QuotePostgres quotes a name.
@@ -145,7 +144,7 @@ func postgresDecimal(c *Column, name string) string {
 
 // postgresString renders the text that the server writes for a value.
 func postgresString(c *Column, name string) string {
-	padded := canon.PaddedChar(c.SourceType)
+	padded := catalog.PaddedChar(c.SourceType)
 	blank := c.plain("character", "bpchar")
 	switch {
 	case blank && padded, c.plain("text", "character varying", "name", "json", "jsonb", "xml", "uuid", "interval", "bit", "bit varying") && !padded:

@@ -24,7 +24,8 @@ import (
 )
 
 // Pipeline defines the tables keyed, unkeyed and plain: a key of two columns
-// and columns that a change may leave out; no key; neither.
+// and columns that a change may leave out; no key; neither, and a partition a
+// day of commit.
 const Pipeline = `version: 1
 database: d
 source: {engine: postgresql, position: postgres}
@@ -42,16 +43,35 @@ tables:
       - {name: grade, type: string, not_null: true, default: "new'"}
   - source: s.unkeyed
     mode: changelog
+    position: column:serial
     columns:
       - {name: tenant, type: int}
       - {name: a, type: string}
   - source: s.plain
     mode: changelog
     key: [id]
+    partition: [day(cdc_committed_at)]
     columns:
       - {name: id, type: int}
       - {name: v, type: string}
 `
+
+// Before is Pipeline before the column grade was added to the table keyed.
+func Before() string {
+	return strings.Replace(Pipeline, "      - {name: grade, type: string, not_null: true, default: \"new'\"}\n", "", 1)
+}
+
+// RowBefore takes the column grade out of a row of the table keyed.
+func RowBefore(row [][]byte) [][]byte {
+	return slices.Delete(slices.Clone(row), columnGrade, columnGrade+1)
+}
+
+// NullGrade is what a row from before the column grade reads like after it.
+func NullGrade(row [][]byte) [][]byte {
+	row = slices.Clone(row)
+	row[columnGrade] = nil
+	return row
+}
 
 // A Row is a row of the table keyed, as delivered.
 type Row struct {
@@ -79,6 +99,9 @@ const (
 
 // Start is when the first change is committed.
 func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// bodyOf is the body of a position of PostgreSQL's kind: two numbers.
+func bodyOf(n int) cdc.Body { return cdc.Body{Hi: uint64(n), Lo: uint64(n)} } //nolint:gosec // not negative
 
 func text(s *string) []byte {
 	if s == nil {
@@ -121,19 +144,20 @@ func Log(seed uint64, tenant int) []Row {
 	ids := []string{"w", "x'", "y\"", "z,\\"}
 	var log []Row
 	for n := range 4 + r.IntN(16) {
-		body := cdc.Body{Lo: uint64(r.IntN(40))}
 		row := Row{Tenant: tenant, ID: ids[r.IntN(len(ids))], A: some("%d.50"), B: some("v%d'"), C: some("2026-02-03T04:05:06.%06dZ"), Grade: some("g%d")}
 		row.Operation = []cdc.Operation{cdc.Load, cdc.Insert, cdc.Update, cdc.Update, cdc.Update, cdc.Delete}[r.IntN(6)]
-		row.Committed = Start().Add(time.Duration(body.Lo) * 24 * time.Hour)
+		day := 1 + r.IntN(40)
 		if row.Operation == cdc.Load {
-			position, err := cdc.LoadPosition(0, body, Start().Add(time.Duration(n)), cdc.Origin{Shard: "shardId-000000000000", Sequence: strconv.Itoa(n)})
+			day-- // the floor of a first load is zero
+			position, err := cdc.LoadPosition(0, bodyOf(day), Start().Add(time.Duration(n)), cdc.Origin{Shard: "shardId-000000000000", Sequence: strconv.Itoa(n)})
 			if err != nil {
 				panic(err)
 			}
 			row.Position = position
 		} else {
-			row.Position = cdc.ChangePosition(0, body, uint64(n))
+			row.Position = cdc.ChangePosition(0, bodyOf(day), uint64(n))
 		}
+		row.Committed = Start().AddDate(0, 0, day)
 		switch {
 		case row.Operation == cdc.Delete:
 			row.A, row.B, row.C, row.Grade = nil, nil, nil, nil

@@ -43,27 +43,27 @@ func (r *PlainRow) Lake() [][]byte {
 	return row
 }
 
-func at(n uint64, operation cdc.Operation, id int, v string) PlainRow {
-	r := PlainRow{Position: cdc.ChangePosition(0, cdc.Body{Lo: n}, 1), Operation: operation, ID: id, Committed: Start().Add(time.Duration(n) * time.Hour)} //nolint:gosec // small
+func at(n int, operation cdc.Operation, id int, v string) PlainRow {
+	r := PlainRow{Position: cdc.ChangePosition(0, bodyOf(n), 1), Operation: operation, ID: id, Committed: Start().Add(time.Duration(n) * time.Hour)}
 	if operation != cdc.Delete {
 		r.V = &v
 	}
 	return r
 }
 
-func load(floor uint64, id int, v string) PlainRow {
-	p, err := cdc.LoadPosition(0, cdc.Body{Lo: floor}, Start().Add(time.Duration(floor)*time.Hour), cdc.Origin{Sequence: strconv.Itoa(id)}) //nolint:gosec // small
+func load(floor, id int, v string) PlainRow {
+	p, err := cdc.LoadPosition(0, bodyOf(floor), Start().Add(time.Duration(floor)*time.Hour), cdc.Origin{Sequence: strconv.Itoa(id)})
 	if err != nil {
 		panic(err)
 	}
 	return PlainRow{Position: p, Operation: cdc.Load, ID: id, V: &v, Committed: Start()}
 }
 
-func insert(n uint64, id int, v string) PlainRow { return at(n, cdc.Insert, id, v) }
-func update(n uint64, id int, v string) PlainRow { return at(n, cdc.Update, id, v) }
-func remove(n uint64) PlainRow                   { return at(n, cdc.Delete, 1, "") }
+func insert(n, id int, v string) PlainRow { return at(n, cdc.Insert, id, v) }
+func update(n, id int, v string) PlainRow { return at(n, cdc.Update, id, v) }
+func remove(n int) PlainRow               { return at(n, cdc.Delete, 1, "") }
 
-func move(n uint64, from, to int, v string) PlainRow {
+func move(n, from, to int, v string) PlainRow {
 	r := update(n, to, v)
 	r.OldID = from
 	return r
@@ -142,7 +142,7 @@ func batchTraps() []Trap {
 			step(rows{"1": "v9"}, func() []PlainRow {
 				var out []PlainRow
 				for n := range 9 {
-					out = append(out, update(uint64(n+1), 1, "v"+strconv.Itoa(n+1))) //nolint:gosec // small
+					out = append(out, update(n+1, 1, "v"+strconv.Itoa(n+1)))
 				}
 				slices.Reverse(out)
 				return out
@@ -203,7 +203,7 @@ func keyTraps() []Trap {
 }
 
 // sweep is the delete of a row that a load with a floor did not bring again.
-func sweep(floor uint64, id int) PlainRow {
+func sweep(floor, id int) PlainRow {
 	r := load(floor, 0, "")
 	r.Operation, r.ID, r.V = cdc.Delete, id, nil
 	return r

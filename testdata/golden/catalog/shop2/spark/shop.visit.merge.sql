@@ -41,5 +41,10 @@ WHERE NOT (
 ) AS r WHERE EXISTS (SELECT 1 FROM `shop`.`visit_folded`.refs WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t.`cdc_position` = s.`cdc_position`
 WHEN MATCHED AND s.cdc_ghost THEN DELETE
+WHEN MATCHED AND false THEN UPDATE SET
+  `url` = s.`url`,
+  `at` = s.`at`,
+  `cdc_position` = s.`cdc_position`,
+  `cdc_committed_at` = s.`cdc_committed_at`
 WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (`url`, `at`, `cdc_position`, `cdc_committed_at`)
   VALUES (s.`url`, s.`at`, s.`cdc_position`, s.`cdc_committed_at`);

@@ -47,5 +47,16 @@ WHERE NOT (
 ) AS r WHERE EXISTS (SELECT 1 FROM `tpcc`.`history_folded`.refs WHERE name = 'main' AND snapshot_id = ${current})) AS s
 ON t.`cdc_position` = s.`cdc_position`
 WHEN MATCHED AND s.cdc_ghost THEN DELETE
+WHEN MATCHED AND false THEN UPDATE SET
+  `h_c_id` = s.`h_c_id`,
+  `h_c_d_id` = s.`h_c_d_id`,
+  `h_c_w_id` = s.`h_c_w_id`,
+  `h_d_id` = s.`h_d_id`,
+  `h_w_id` = s.`h_w_id`,
+  `h_date` = s.`h_date`,
+  `h_amount` = s.`h_amount`,
+  `h_data` = s.`h_data`,
+  `cdc_position` = s.`cdc_position`,
+  `cdc_committed_at` = s.`cdc_committed_at`
 WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (`h_c_id`, `h_c_d_id`, `h_c_w_id`, `h_d_id`, `h_w_id`, `h_date`, `h_amount`, `h_data`, `cdc_position`, `cdc_committed_at`)
   VALUES (s.`h_c_id`, s.`h_c_d_id`, s.`h_c_w_id`, s.`h_d_id`, s.`h_w_id`, s.`h_date`, s.`h_amount`, s.`h_data`, s.`cdc_position`, s.`cdc_committed_at`);

@@ -1,4 +1,7 @@
-package main
+// Package lambdalog is the log of a Lambda function: JSON lines whose keys are
+// those that Lambda's JSON log format filters by, each with the id of the
+// invocation that it belongs to.
+package lambdalog
 
 import (
 	"context"
@@ -8,9 +11,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// newLog returns a log of JSON lines whose keys are those that Lambda's JSON
-// log format filters by.
-func newLog(w io.Writer, level slog.Level) *slog.Logger {
+// New returns a log that writes to w.
+func New(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(&requestLog{slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

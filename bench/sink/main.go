@@ -1,0 +1,197 @@
+// Command sink measures what the sink's targets speak of: appending changes to
+// a changelog, and applying them to a mirror, beside Spark's MERGE INTO and
+// PyIceberg's upsert of the same changes into tables with the same rows.
+//
+// In come flags; out comes a table of changes a second and of peak memory. All
+// run one after the other on this machine, each in processes of its own whose
+// start does not count. The sink gets rows as JSON, as transform makes them,
+// and forces every commit to the disk; the engines read the changes from an
+// Iceberg table that the sink has written, and take the newest of each key.
+// Every table is compared with what the changes make of its rows.
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"icehose/bench/sink/stream"
+	"icehose/catalog"
+	"icehose/cdc"
+	"icehose/internal/canon/canonarrow"
+	"icehose/sink/iceberg"
+)
+
+func main() {
+	b := &bench{out: os.Stdout}
+	var part string
+	var table stream.Table
+	flag.IntVar(&b.rows, "rows", 1_000_000, "rows of each table")
+	flag.IntVar(&b.changes, "changes", 1_000_000, "changes of them")
+	flag.IntVar(&b.commits, "commits", 2, "commits of 50,000 changes that the engines make, where they make such; a whole run of these takes long")
+	flag.StringVar(&b.python, "python", "", "Python that has the packages of interop/requirements.txt; none: only the sink is measured")
+	flag.StringVar(&b.jars, "jars", "", "comma-separated jars for Spark: Iceberg's runtime and SQLite's driver")
+	flag.StringVar(&b.dir, "dir", "", "folder for the lake; default that for temporary files")
+	flag.StringVar(&part, "deliver", "", "only deliver this part into the lake in -dir: what the benchmark runs")
+	flag.StringVar(&table.Name, "table", "", "with -deliver: the table")
+	flag.StringVar(&table.Mode, "mode", "", "with -deliver: its mode")
+	flag.StringVar(&table.Reader, "reader", "", "with -deliver: its reader")
+	flag.Parse()
+	ctx := context.Background()
+	var err error
+	if part != "" {
+		err = deliver(ctx, b.dir, part, table, b.out)
+	} else {
+		err = b.run(ctx)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bench sink:", err)
+		os.Exit(1) //nolint:forbidigo // a program of its own
+	}
+}
+
+type bench struct {
+	rows, changes, commits int
+	python, jars           string
+	dir                    string // of the lake
+	out                    io.Writer
+	basePart, mixedPart    string
+}
+
+// The tables. All but the changelog are filled with the same rows.
+var (
+	changelog = stream.Table{Name: "changes", Mode: "changelog"}                  //nolint:gochecknoglobals // a constant
+	equality  = stream.Table{Name: "equality", Mode: "mirror", Reader: "icehose"} //nolint:gochecknoglobals // a constant
+	copied    = stream.Table{Name: "copied", Mode: "mirror", Reader: "pyiceberg"} //nolint:gochecknoglobals // a constant
+)
+
+func (b *bench) run(ctx context.Context) (err error) {
+	if b.rows < 1 || b.changes < 1 || b.commits < 1 {
+		return errors.New("-rows, -changes and -commits: want 1 or more")
+	}
+	if b.dir, err = os.MkdirTemp(b.dir, "bench-sink-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	b.basePart, b.mixedPart = filepath.Join(b.dir, "base"), filepath.Join(b.dir, "mixed")
+	entries := filepath.Join(b.dir, "entries")
+	if err := errors.Join(writePart(b.basePart, equality, b.base), writePart(b.mixedPart, equality, b.mixed), writePart(entries, changelog, b.mixed)); err != nil {
+		return err
+	}
+	b.print("%d changes (80 %% updates, 10 %% inserts, 10 %% deletes) of tables of %d rows and ten columns; %s, %d cores of %s\n\n",
+		b.changes, b.rows, runtime.Version(), runtime.NumCPU(), cmp.Or(told("/proc/cpuinfo", "model name"), runtime.GOARCH))
+	b.print("| | changes a commit | seconds | changes/s | peak MB |\n|---|---|---|---|---|\n")
+	d, err := b.sink(ctx, entries, changelog)
+	if err != nil {
+		return err
+	}
+	b.report("icehose, append to a changelog", sinkRows, b.changes, d.Seconds, d.Peak)
+	for _, m := range []struct {
+		name  string
+		table stream.Table
+	}{{"icehose, mirror, equality deletes", equality}, {"icehose, mirror, copy-on-write", copied}} {
+		if err := b.mirror(ctx, m.name, m.table); err != nil {
+			return err
+		}
+	}
+	if b.python == "" {
+		return nil
+	}
+	return b.engines(ctx)
+}
+
+// sinkRows is how many changes a commit of the sink has; its default.
+const sinkRows = 50_000
+
+// mirror fills a mirror and measures the changes.
+func (b *bench) mirror(ctx context.Context, name string, t stream.Table) error {
+	if _, err := b.sink(ctx, b.basePart, t); err != nil {
+		return err
+	}
+	d, err := b.sink(ctx, b.mixedPart, t)
+	if err != nil {
+		return err
+	}
+	b.report(fmt.Sprintf("%s (reading %d keys at its start: %.1f s)", name, b.rows, d.Open), sinkRows, b.changes, d.Seconds, d.Peak)
+	return b.check(ctx, t, b.changes)
+}
+
+func (b *bench) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.out, format, args...) // a line that is lost is seen
+}
+
+func (b *bench) report(name string, commit, changes int, seconds float64, megabytes int64) {
+	memory := "-"
+	if megabytes > 0 {
+		memory = fmt.Sprint(megabytes)
+	}
+	b.print("| %s | %d | %.1f | %.0f | %s |\n", name, min(commit, changes), seconds, float64(changes)/seconds, memory)
+}
+
+// check compares a table with the changes made so far: each row must come from
+// the newest change of its key.
+func (b *bench) check(ctx context.Context, t stream.Table, changes int) (err error) {
+	newest := make(map[string]cdc.Position, b.rows)
+	left := b.rows + changes
+	see := func(c *stream.Change) error {
+		if left--; left < 0 {
+			return nil
+		}
+		if id := fmt.Sprint(c.ID); c.Operation == cdc.Delete {
+			delete(newest, id)
+		} else {
+			newest[id] = c.Position()
+		}
+		return nil
+	}
+	if err := errors.Join(b.base(see), b.mixed(see)); err != nil {
+		return err
+	}
+	p, err := stream.Pipeline(t)
+	if err != nil {
+		return err
+	}
+	store, err := iceberg.Open(ctx, b.dir, iceberg.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r := canonarrow.NewRowReader([]catalog.Column{*p.Tables[0].Columns[0], {Type: catalog.Type{Kind: catalog.String}}})
+	wrong := 0
+	for batch, err := range store.Scan(ctx, p.Tables[0], 0, []string{"id", catalog.ColumnPosition}) {
+		if err != nil {
+			return err
+		}
+		for row, err := range r.RowsInOrder(batch) {
+			if err != nil {
+				return err
+			}
+			if newest[string(row[0])] != cdc.Position(row[1]) {
+				wrong++
+			}
+			delete(newest, string(row[0]))
+		}
+	}
+	if wrong+len(newest) > 0 {
+		return fmt.Errorf("table %s: %d rows are not those of the newest change, %d are missing", t.Name, wrong, len(newest))
+	}
+	return nil
+}
+
+// shared lets Spark use the catalog: its driver leaves statements open, which
+// only this mode of SQLite lets be.
+func (b *bench) shared(ctx context.Context) error {
+	db, err := sql.Open("sqlite", filepath.Join(b.dir, "catalog.db"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+	return errors.Join(err, db.Close())
+}

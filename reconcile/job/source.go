@@ -1,0 +1,92 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"icehose/catalog"
+	"icehose/reconcile"
+	"icehose/reconcile/dump"
+	"icehose/reconcile/mysql"
+	"icehose/reconcile/postgres"
+)
+
+// SourceFlags say what a lake is compared with, and what it may be asked for.
+type SourceFlags struct {
+	Source           string        `aliases:"dump" help:"Where the source's rows are: a connection string (postgres://, mysql:// or mariadb://; better given as ICEHOSE_DSN, since a command line is visible to others), or a directory with SCHEMA.TABLE.csv or SCHEMA.TABLE.ndjson for each table, plain, .gz or .zst." placeholder:"URL|DIR"`
+	Final            bool          `help:"The dump was taken after the source's last change, and the lake has every change. Required with a dump: it has no position of its own."`
+	MaxConnections   int           `default:"2" help:"Connections to a live source, at most."`
+	RowsPerSecond    int           `help:"Rows that are read of a live source in a second, at most." placeholder:"N"`
+	StatementTimeout time.Duration `default:"30m" help:"A statement of a live source that takes longer fails; 0: none does."`
+	Stream           bool          `help:"Read rows of a live source and hash them here, although the server could digest them: less work for the server, more for the network."`
+}
+
+// CheckSource refuses what makes no sense.
+func (s *SourceFlags) CheckSource() error {
+	if s.MaxConnections < 1 || s.RowsPerSecond < 0 || s.StatementTimeout < 0 {
+		return errors.New("--max-connections, --rows-per-second and --statement-timeout: want nothing negative, and one connection at least")
+	}
+	return nil
+}
+
+// A Reader is a source that was opened.
+type Reader struct {
+	reconcile.Reader
+	io.Closer
+	Live bool // it may change while it is read
+}
+
+// OpenSource opens the source: that of --source, else dsn.
+func (s *SourceFlags) OpenSource(ctx context.Context, dsn string, p *catalog.Pipeline) (Reader, error) {
+	where := cmp.Or(s.Source, dsn)
+	if where == "" {
+		return Reader{}, errors.New("no source: give ICEHOSE_DSN or --source")
+	}
+	scheme, _, _ := strings.Cut(where, "://")
+	switch scheme {
+	case "mysql", "mariadb":
+		if err := s.isLive(p, catalog.MySQL, catalog.MariaDB); err != nil {
+			return Reader{}, err
+		}
+		r, err := mysql.Open(ctx, where, mysql.Options{
+			MaxConnections: s.MaxConnections, StatementTimeout: s.StatementTimeout, RowsPerSecond: s.RowsPerSecond, Stream: s.Stream,
+		})
+		return Reader{r, r, true}, err
+	case "postgres", "postgresql":
+		if err := s.isLive(p, catalog.PostgreSQL); err != nil {
+			return Reader{}, err
+		}
+		r, err := postgres.Open(ctx, where, postgres.Options{
+			MaxConnections: s.MaxConnections, StatementTimeout: s.StatementTimeout, RowsPerSecond: s.RowsPerSecond, Stream: s.Stream,
+		})
+		return Reader{r, r, true}, err
+	}
+	if !s.Final {
+		return Reader{}, errors.New("--final is required with a dump: it has no position, so the source must not have changed since, and the lake must have every change")
+	}
+	d, err := dump.Open(where, dump.Options{Final: true, Engine: p.Source.Engine})
+	return Reader{d, nothing{}, false}, err
+}
+
+// isLive checks that a connection string fits the pipeline file and the flags.
+func (s *SourceFlags) isLive(p *catalog.Pipeline, engines ...catalog.Engine) error {
+	if s.Final {
+		return errors.New("--final is for a dump: the source is live")
+	}
+	if !slices.Contains(engines, p.Source.Engine) {
+		return fmt.Errorf("the pipeline file's source is %s, the connection string is of another engine", p.Source.Engine)
+	}
+	return nil
+}
+
+// nothing is what a dump holds open.
+type nothing struct{}
+
+// Close implements io.Closer.
+func (nothing) Close() error { return nil }

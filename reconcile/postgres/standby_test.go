@@ -1,0 +1,177 @@
+//go:build postgres
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"icehose/cdc"
+	"icehose/internal/pgtest"
+	"icehose/reconcile"
+	"icehose/reconcile/postgres"
+	"icehose/reconcile/reconciletest"
+)
+
+// standbyOf starts a standby of the server, and returns where the database of
+// dsn is on it.
+func standbyOf(t *testing.T, dsn string, settings ...string) (string, *pgx.Conn) {
+	t.Helper()
+	standby, err := server.Standby(t.Context(), settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	there := on(standby, dsn)
+	return there, connect(t, there)
+}
+
+// on is the database of a connection string on another server.
+func on(s *pgtest.Server, dsn string) string {
+	_, database, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://"), "/")
+	address, _, _ := strings.Cut(s.DSN(), "/postgres?")
+	return address + "/" + database
+}
+
+// replayed waits until a standby has everything that the primary has.
+func replayed(t *testing.T, primary, standby *pgx.Conn) {
+	t.Helper()
+	var end string
+	if err := primary.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, standby, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN pg_last_wal_replay_lsn() >= '%s'; PERFORM pg_sleep(0.02); END LOOP; END $$`, end))
+}
+
+func notes(n int) []reconciletest.Row {
+	rows := make([]reconciletest.Row, n)
+	for i := range rows {
+		rows[i] = reconciletest.MakeRow(fmt.Sprint(i+1), "n")
+	}
+	return rows
+}
+
+// A standby is a source: what was replayed bounds its place in the log of the
+// primary, and says how far it has come.
+func TestStandby(t *testing.T) {
+	dsn, primary := newDatabase(t)
+	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	there, standby := standbyOf(t, dsn)
+	r := open(t, there, postgres.Options{MaxConnections: 3})
+	p := pipeline(t, oneTable)
+	lsn := func() cdc.Body {
+		var text string
+		if err := primary.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := cdc.ParseLSN(text)
+		return cdc.Body{Hi: n}
+	}
+	before, err := r.State(t.Context(), p.Tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var began time.Time
+	if err := primary.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&began); err != nil {
+		t.Fatal(err)
+	}
+	from := lsn()
+	execute(t, primary, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g")
+	replayed(t, primary, standby)
+	v := view(t, r, p.Tables[0], true)
+	execute(t, primary, "DELETE FROM t WHERE id <= 1000")
+	replayed(t, primary, standby)
+	if got := rowCount(t, v); got != 60000 {
+		t.Errorf("%d rows in the view, want 60000", got)
+	}
+	pinned := v.Pinned()
+	if log := pinned.Log; log == nil || log.Low == nil || log.Low.Compare(from) <= 0 || log.Low.Compare(log.High) > 0 || log.High.Compare(lsn()) > 0 {
+		t.Errorf("place in the log: %+v", log)
+	}
+	if pinned.Through == nil || pinned.Through.Before(began) || pinned.Through.After(pinned.Time) {
+		t.Errorf("it has everything up to %v, want a time from %v on", pinned.Through, began)
+	}
+	if after, err := r.State(t.Context(), p.Tables); err != nil || after.Mark == before.Mark {
+		t.Errorf("marks %q and %q, %v", before.Mark, after.Mark, err)
+	}
+	if through := view(t, open(t, dsn, postgres.Options{}), p.Tables[0], false).Pinned().Through; through != nil {
+		t.Errorf("the primary follows somebody, up to %v", through)
+	}
+}
+
+// While a standby lags behind the lake, rows that only the lake has are not
+// called different; when it has come, what differs still is.
+func TestStandbyThatLags(t *testing.T) {
+	dsn, primary := newDatabase(t)
+	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 1000) g")
+	there, standby := standbyOf(t, dsn)
+	replayed(t, primary, standby)
+	execute(t, standby, "SELECT pg_wal_replay_pause()")
+	execute(t, primary, "DELETE FROM t WHERE id = 7; UPDATE t SET note = 'new' WHERE id = 9")
+	rows := append(notes(6), notes(1000)[7:]...)
+	rows[7][1].Text = "new"
+	reconciletest.TestFollower(t, pipeline(t, oneTable), open(t, there, postgres.Options{}), rows, 2, func() {
+		execute(t, standby, "SELECT pg_wal_replay_resume()")
+		execute(t, primary, "SELECT txid_current()") // a commit, which says how late it is
+		replayed(t, primary, standby)
+	})
+}
+
+// A snapshot that is in the way of what a standby replays is ended by it: the
+// table is read again, at a new one.
+func TestStandbyConflict(t *testing.T) {
+	dsn, primary := newDatabase(t)
+	execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200) g;
+		CREATE VIEW slow AS SELECT id, note || pg_sleep(0.01)::text AS note FROM t; CREATE TABLE junk AS SELECT g FROM generate_series(1, 5000) g`)
+	there, standby := standbyOf(t, dsn, "max_standby_streaming_delay=10ms")
+	replayed(t, primary, standby)
+	p := pipeline(t, strings.Replace(oneTable, "public.t", "public.slow", 1))
+	lake := &reconciletest.Memory{Tables: reconciletest.Tables{"public.slow": notes(200)}}
+	for _, always := range []bool{false, true} {
+		source := &reconciletest.Disturbed{Reader: open(t, there, postgres.Options{}), Table: "public.slow", Always: always}
+		source.Do = func() error {
+			err := reading(t.Context(), standby, `"slow"`)
+			for _, sql := range []string{"DELETE FROM junk WHERE g % 2 = 0; INSERT INTO junk SELECT * FROM generate_series(1, 5000)", "VACUUM junk"} {
+				if err == nil {
+					_, err = primary.Exec(t.Context(), sql)
+				}
+			}
+			return err
+		}
+		report, err := reconcile.Run(t.Context(), p, source, lake, reconcile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := report.Tables[0]
+		if opened := source.Opened.Load(); !always && (got.Verdict != reconcile.Equal || opened != 2) {
+			t.Errorf("disturbed once: %s after %d snapshots, %s", got.Verdict, opened, got.Why)
+		} else if always && (got.Verdict != reconcile.Inconclusive || !strings.Contains(got.Why, "conflict with recovery") || !strings.Contains(got.Why, "hot_standby_feedback")) {
+			t.Errorf("disturbed always: %s after %d snapshots, %s", got.Verdict, opened, got.Why)
+		}
+	}
+}
+
+// reading waits until a statement runs that has the text.
+func reading(ctx context.Context, conn *pgx.Conn, text string) error {
+	for range 3000 {
+		var runs bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%' || $1 || '%' AND pid <> pg_backend_pid())", text).Scan(&runs)
+		if err != nil || runs {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "SELECT pg_sleep(0.01)"); err != nil {
+			return err
+		}
+	}
+	return errors.New("no statement runs that has " + text)
+}
