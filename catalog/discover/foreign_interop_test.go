@@ -105,15 +105,7 @@ func allowed(text string) string {
 }
 
 func TestForeignSchemasOfPostgreSQL(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := pgtest.New(t)
 	for name, script := range scripts(t, "postgresql") {
 		t.Run(name, func(t *testing.T) {
 			admin, err := pgx.Connect(t.Context(), server.DSN())
@@ -144,15 +136,7 @@ func TestForeignSchemasOfPostgreSQL(t *testing.T) {
 }
 
 func TestForeignSchemasOfMariaDB(t *testing.T) {
-	server, err := mariadbtest.Start(t.Context(), "", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-file-per-table=0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t, "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-file-per-table=0")
 	for name, script := range scripts(t, "mysql") {
 		t.Run(name, func(t *testing.T) {
 			admin, err := mysql.Open(server.DSN(""))

@@ -18,15 +18,7 @@ import (
 
 func start(t *testing.T, options ...string) (*mariadbtest.Server, *sql.DB) {
 	t.Helper()
-	server, err := mariadbtest.Start(t.Context(), "", options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t, options...)
 	admin, err := mysql.Open(server.DSN(""))
 	if err != nil {
 		t.Fatal(err)

@@ -19,25 +19,8 @@ import (
 
 func start(t *testing.T) (*pgtest.Server, *pgx.Conn) {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(t.Context()); err != nil {
-			t.Log(err) // the test's context has ended
-		}
-	})
-	return server, conn
+	server := pgtest.New(t)
+	return server, server.Connect(t)
 }
 
 // The live reader and the reader of the same server's pg_dump agree with the

@@ -169,6 +169,17 @@ def bucket(t, resource):
     t.set(resource, name, Arn=f"arn:aws:s3:::{name}")
 
 
+def function(t, resource, name):
+    """A Lambda function; returns its environment."""
+    p = t.properties(resource)
+    made = boto3.client("lambda").create_function(
+        FunctionName=name, Runtime=p["Runtime"], Handler=p["Handler"], Role=p["Role"], Code=p["Code"], Architectures=p["Architectures"],
+        MemorySize=int(p["MemorySize"]), Timeout=int(p["Timeout"]), Environment=p["Environment"], KMSKeyArn=p["KmsKeyArn"],
+    )
+    t.set(resource, made["FunctionName"], Arn=made["FunctionArn"])
+    return p["Environment"]["Variables"]
+
+
 def integers(node, names):
     """CloudFormation takes numbers as text; the APIs do not."""
     if isinstance(node, dict):
@@ -195,13 +206,7 @@ def delivery(directory, template, parameters):
         log_stream(t, stream)
     bucket(t, "ErrorBucket")
     role(t, "TransformRole")
-    p = t.properties("Transform")
-    code = boto3.client("lambda").create_function(
-        FunctionName=f"{t.parameters['Name']}-{t.parameters['Role']}-transform",
-        Runtime=p["Runtime"], Handler=p["Handler"], Role=p["Role"], Code=p["Code"], Architectures=p["Architectures"],
-        MemorySize=int(p["MemorySize"]), Timeout=int(p["Timeout"]), Environment=p["Environment"], KMSKeyArn=p["KmsKeyArn"],
-    )
-    t.set("Transform", code["FunctionName"], Arn=code["FunctionArn"])
+    environment = function(t, "Transform", f"{t.parameters['Name']}-{t.parameters['Role']}-transform")
     role(t, "DeliveryRole")
     policy = t.properties("DeliveryPolicy")
     boto3.client("iam").put_role_policy(
@@ -213,7 +218,7 @@ def delivery(directory, template, parameters):
     iceberg["AppendOnly"] = str(iceberg["AppendOnly"]).lower() == "true"
     made = boto3.client("firehose").create_delivery_stream(**p)
     t.set("Delivery", p["DeliveryStreamName"], Arn=made["DeliveryStreamARN"])
-    return {**t.outputs(), "Environment": t.properties("Transform")["Environment"]["Variables"]}
+    return {**t.outputs(), "Environment": environment}
 
 
 def migration(directory, parameters):
@@ -249,17 +254,11 @@ def reconcile(directory, parameters):
     log_group(t, "Log")
     t.set("SecurityGroup", "sg-1")
     role(t, "ReconcileRole")
-    p = t.properties("Reconcile")
-    code = boto3.client("lambda").create_function(
-        FunctionName=f"{t.parameters['Name']}-reconcile",
-        Runtime=p["Runtime"], Handler=p["Handler"], Role=p["Role"], Code=p["Code"], Architectures=p["Architectures"],
-        MemorySize=int(p["MemorySize"]), Timeout=int(p["Timeout"]), Environment=p["Environment"], KMSKeyArn=p["KmsKeyArn"],
-    )
-    t.set("Reconcile", code["FunctionName"], Arn=code["FunctionArn"])
+    environment = function(t, "Reconcile", f"{t.parameters['Name']}-reconcile")
     role(t, "ScheduleRole")
     schedule = t.properties("Runs")
     boto3.client("scheduler").create_schedule(**schedule)
-    return {**t.outputs(), "Environment": p["Environment"]["Variables"], "Event": schedule["Target"]["Input"]}
+    return {**t.outputs(), "Environment": environment, "Event": schedule["Target"]["Input"]}
 
 
 def main():

@@ -21,20 +21,8 @@ import (
 // A capture of a live server has every row and every change, in records that
 // the decoder takes, and leaves no slot behind.
 func TestCapture(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	exec1(t, conn, `CREATE TABLE item (id bigint PRIMARY KEY, name text, price numeric(10,2))`)
 	exec1(t, conn, `INSERT INTO item SELECT g, 'item ' || g, g / 4.0 FROM generate_series(1, 100) g`)
 

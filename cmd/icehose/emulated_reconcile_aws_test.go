@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,20 +98,8 @@ func (e *emulatedAWS) checkReconcile(t *testing.T, glue []string) {
 // source starts a PostgreSQL with TPC-C in it, and says in the secret where it is.
 func (e *emulatedAWS) source(t *testing.T) *pgx.Conn {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	if err := errors.Join(tpcc.CreateSchema(t.Context(), conn), tpcc.Load(t.Context(), conn, tpcc.Tiny(), 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -62,16 +62,9 @@ type mariaLoad struct {
 
 func newMariaLoad(t *testing.T) *mariaLoad {
 	t.Helper()
-	server, err := mariadbtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t)
 	m := &mariaLoad{t: t, server: server, dir: t.TempDir()}
+	var err error
 	if m.db, err = mysql.Open(server.DSN("")); err != nil {
 		t.Fatal(err)
 	}

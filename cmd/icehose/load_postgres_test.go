@@ -73,20 +73,9 @@ type loadTest struct {
 
 func newLoadTest(t *testing.T) *loadTest {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	l := &loadTest{t: t, server: server, dir: t.TempDir()}
-	if l.conn, err = pgx.Connect(t.Context(), server.DSN()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.conn.Close(context.WithoutCancel(t.Context())) })
+	server := pgtest.New(t)
+	l := &loadTest{t: t, server: server, conn: server.Connect(t), dir: t.TempDir()}
+	var err error
 	if l.icehose, err = exec.LookPath("icehose"); err != nil {
 		t.Fatal(err)
 	}

@@ -77,20 +77,8 @@ const lostAccount = 987654321
 // only late is called different; a change that is lost in the middle is found,
 // and nothing else.
 func TestReconcileLive(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	exec1(t, conn, liveTables)
 
 	l := &live{t: t, dir: t.TempDir(), dsn: server.DSN(), begun: time.Now()}

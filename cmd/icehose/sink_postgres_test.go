@@ -11,27 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"icehose/internal/pgtest"
 )
 
 // The recipe of the README, on a live server: capture, sink, dump, reconcile.
 func TestRecipe(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	exec1(t, conn, `CREATE TABLE item (id bigint PRIMARY KEY, name text, price numeric(10,2), sold boolean, seen_at timestamptz, day date, weight double precision)`)
 	exec1(t, conn, `CREATE TABLE visit (item_id bigint, note text)`)
 	exec1(t, conn, `INSERT INTO item SELECT g, CASE g % 5 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN E'two\nlines, "quoted"' ELSE ' name ' || g END,

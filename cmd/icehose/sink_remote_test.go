@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -23,77 +22,106 @@ const remoteRecord = `{"shardId":"s-0","sequenceNumber":"SEQUENCE","data":"{\"da
 	`\"metadata\":{\"record-type\":\"data\",\"operation\":\"update\",\"schema-name\":\"s\",\"table-name\":\"item\",\"transaction-id\":SEQUENCE,` +
 	`\"transaction-record-id\":1,\"commit-timestamp\":\"2026-01-01T00:00:01.000000Z\",\"stream-position\":\"00000005/1A0000SEQUENCE.2.00000005/1A0000SEQUENCE\"}}"}` + "\n"
 
-// TestSinkElsewhere runs the command against Glue and S3, and against a SQLite
-// catalog with tables in S3: what a second run finds is what the first left,
-// maintained there, and reconcile compares and repairs it.
-func TestSinkElsewhere(t *testing.T) {
-	t.Parallel()
+// A remote is a lake behind a catalog, with its tables in S3, its pipeline file
+// and what was captured so far.
+type remote struct {
+	t      *testing.T
+	dir    string
+	events string
+	place  []string // flags of every command
+	stream string
+}
+
+// elsewhere tests lakes behind Glue and behind a SQLite catalog.
+func elsewhere(t *testing.T, pipeline string, test func(t *testing.T, r *remote)) {
+	t.Helper()
 	for _, kind := range []string{"glue", "sqlite"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			cloud := gluetest.Start(t)
 			dir := t.TempDir()
-			pipeline, events := filepath.Join(dir, "pipeline.yaml"), filepath.Join(dir, "events.ndjson")
-			write := func(name, text string) {
-				t.Helper()
-				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write(pipeline, remotePipeline)
-			place := []string{"--pipeline", pipeline, "--warehouse", cloud.Warehouse}
+			r := &remote{t: t, dir: dir, events: filepath.Join(dir, "events.ndjson")}
+			r.write("pipeline.yaml", pipeline)
+			r.place = []string{"--pipeline", filepath.Join(dir, "pipeline.yaml"), "--warehouse", cloud.Warehouse}
 			if kind == "glue" {
-				place = append(place, "--catalog", "glue", "--uri", cloud.GlueURL)
+				r.place = append(r.place, "--catalog", "glue", "--uri", cloud.GlueURL)
 			} else {
-				place = append(place, "--catalog", "sqlite:"+filepath.Join(dir, "catalog.db"))
+				r.place = append(r.place, "--catalog", "sqlite:"+filepath.Join(dir, "catalog.db"))
 			}
 			for name, value := range cloud.Properties() {
-				place = append(place, "--prop", name+"="+value)
+				r.place = append(r.place, "--prop", name+"="+value)
 			}
-			command := func(want int, args ...string) string {
-				t.Helper()
-				var stdout, stderr bytes.Buffer
-				if status := run(context.WithoutCancel(t.Context()), append(args, place...), environment{stdout: &stdout, stderr: &stderr, getenv: os.Getenv}); status != want {
-					t.Fatalf("%v: status %d, want %d\n%s%s", args, status, want, &stdout, &stderr)
-				}
-				return stdout.String()
-			}
-			stream := ""
-			for n, sequence := range []string{"10", "11", "12"} {
-				stream += strings.ReplaceAll(remoteRecord, "SEQUENCE", sequence)
-				write(events, stream)
-				var result sinkResult
-				if err := json.Unmarshal([]byte(command(exitSame, "--json", "sink", events)), &result); err != nil {
-					t.Fatal(err)
-				}
-				table := result.Tables[0]
-				if result.Before != uint64(n) || result.Records != 1 || table.Applied != 1 || table.Rows == nil || *table.Rows != 1 {
-					t.Errorf("run %d: %+v", n, result)
-				}
-				if table.DeleteFiles == nil || *table.DeleteFiles != 0 || table.Position == "" {
-					t.Errorf("run %d: %+v", n, table)
-				}
-				var maintained maintainResult
-				if err := json.Unmarshal([]byte(command(exitSame, "--json", "maintain", "--keep-snapshots", "1")), &maintained); err != nil {
-					t.Fatal(err)
-				}
-				if after := maintained.Tables[0].After; after.Rows != 1 || after.Snapshots != 1 {
-					t.Errorf("maintained after run %d: %+v", n, after)
-				}
-			}
-			dump, page := filepath.Join(dir, "s.item.ndjson"), filepath.Join(dir, "page.html")
-			compare := []string{"reconcile", "--source", dir, "--final", "--history", "--html", page}
-			write(dump, `{"id":"1","n":"12"}`)
-			command(exitSame, compare...)
-			write(dump, `{"id":"1","n":"13"}`)
-			command(exitDifferent, compare...)
-			command(exitSame, append(compare, "--repair", "sink")...)
-			command(exitSame, compare...)
-			if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "the last 4 of them") {
-				t.Errorf("the page does not show 4 runs: %v\n%s", err, text)
-			}
+			test(t, r)
 		})
 	}
+}
+
+func (r *remote) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// captured adds a record to the events.
+func (r *remote) captured(sequence string) {
+	r.t.Helper()
+	r.stream += strings.ReplaceAll(remoteRecord, "SEQUENCE", sequence)
+	r.write("events.ndjson", r.stream)
+}
+
+// run runs a command that ends with a status.
+func (r *remote) run(want int, args ...string) string {
+	r.t.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := run(r.t.Context(), append(args, r.place...), environment{stdout: &stdout, stderr: &stderr, getenv: os.Getenv}); status != want {
+		r.t.Fatalf("%v: status %d, want %d\n%s%s", args, status, want, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+// resultOf runs a command that ends well and returns what it says.
+func resultOf[T any](r *remote, args ...string) (result T) {
+	r.t.Helper()
+	if err := json.Unmarshal([]byte(r.run(exitSame, append([]string{"--json"}, args...)...)), &result); err != nil {
+		r.t.Fatal(err)
+	}
+	return result
+}
+
+// TestSinkElsewhere runs the command against Glue and S3, and against a SQLite
+// catalog with tables in S3: what a second run finds is what the first left,
+// maintained there, and reconcile compares and repairs it.
+func TestSinkElsewhere(t *testing.T) {
+	t.Parallel()
+	elsewhere(t, remotePipeline, func(t *testing.T, r *remote) {
+		for n, sequence := range []string{"10", "11", "12"} {
+			r.captured(sequence)
+			result := resultOf[sinkResult](r, "sink", r.events)
+			table := result.Tables[0]
+			if result.Before != uint64(n) || result.Records != 1 || table.Applied != 1 || table.Rows == nil || *table.Rows != 1 {
+				t.Errorf("run %d: %+v", n, result)
+			}
+			if table.DeleteFiles == nil || *table.DeleteFiles != 0 || table.Position == "" {
+				t.Errorf("run %d: %+v", n, table)
+			}
+			maintained := resultOf[maintainResult](r, "maintain", "--keep-snapshots", "1")
+			if after := maintained.Tables[0].After; after.Rows != 1 || after.Snapshots != 1 {
+				t.Errorf("maintained after run %d: %+v", n, after)
+			}
+		}
+		page := filepath.Join(r.dir, "page.html")
+		compare := []string{"reconcile", "--source", r.dir, "--final", "--history", "--html", page}
+		r.write("s.item.ndjson", `{"id":"1","n":"12"}`)
+		r.run(exitSame, compare...)
+		r.write("s.item.ndjson", `{"id":"1","n":"13"}`)
+		r.run(exitDifferent, compare...)
+		r.run(exitSame, append(compare, "--repair", "sink")...)
+		r.run(exitSame, compare...)
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "the last 4 of them") {
+			t.Errorf("the page does not show 4 runs: %v\n%s", err, text)
+		}
+	})
 }
 
 // TestSinkPlaces refuses places that mean nothing.

@@ -17,15 +17,7 @@ import (
 
 // The commands that read a source read a live MariaDB as well.
 func TestMariaDBCatalog(t *testing.T) {
-	server, err := mariadbtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t)
 	db, err := mysql.Open(server.DSN(""))
 	if err != nil {
 		t.Fatal(err)

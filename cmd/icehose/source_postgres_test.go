@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"icehose/catalog"
 	"icehose/internal/pgtest"
 )
@@ -37,20 +35,8 @@ func runLive(t *testing.T, dir, dsn string, args ...string) (stdout, stderr stri
 // A live source and its dump give the same pipeline file; preflight, diff and
 // resync see the same source.
 func TestLiveCatalog(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	exec1(t, conn, `CREATE TABLE item (id bigint PRIMARY KEY, name character varying(20), price numeric(10,2) NOT NULL)`)
 	exec1(t, conn, `CREATE TABLE note (id integer PRIMARY KEY, body text)`)
 	dump, err := exec.CommandContext(t.Context(), server.Program("pg_dump"), "--schema-only", "--dbname", server.DSN()).Output()

@@ -52,15 +52,7 @@ var notMaria = []string{"geomcollection", "vector(3)", "xmltype"}
 // What engines that are not ours read of every type of MariaDB, after a load,
 // is MariaDB's own text of the value; or null, where that loss was declared.
 func TestTypesReadIndependentlyMariaDB(t *testing.T) {
-	server, err := mariadbtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t)
 	for _, test := range []struct {
 		database, modes string
 		zeroDates       bool

@@ -58,20 +58,8 @@ var noColumn = []string{"gtsvector", "pg_node_tree", "pg_ndistinct", "pg_depende
 // folder of pipeline.yaml and lake, and the types by table.
 func carryTypes(t *testing.T) (conn *pgx.Conn, dir string, names map[string]string) {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err = pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	server := pgtest.New(t)
+	conn = server.Connect(t)
 	exec1(t, conn, `CREATE TYPE mood AS ENUM ('sad', 'it''s ok'); CREATE TYPE addr AS (a text, b text); CREATE TYPE floatrange AS RANGE (subtype = float8)`)
 	for _, extension := range []string{"citext", "hstore", "ltree"} {
 		exec1(t, conn, "CREATE EXTENSION "+extension)

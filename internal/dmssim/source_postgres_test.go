@@ -25,20 +25,8 @@ type source struct {
 
 func newSource(t *testing.T, schema string) *source {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	s := &source{Conn: conn, dsn: server.DSN()}
 	s.exec(t, schema)
 	return s

@@ -3,7 +3,6 @@
 package tpcc_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -17,21 +16,8 @@ import (
 // connect returns a connection to a new server.
 func connect(t *testing.T) (*pgx.Conn, string) {
 	t.Helper()
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn, server.DSN()
+	server := pgtest.New(t)
+	return server.Connect(t), server.DSN()
 }
 
 // run loads and runs a workload and returns its counts and all rows.

@@ -20,15 +20,7 @@ import (
 // stands still, rows that only the lake has are not called different.
 func TestReplica(t *testing.T) {
 	primary := shop(t, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n')")
-	copied, err := mariadbtest.Start(t.Context(), "", "--server-id=2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := copied.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	copied := mariadbtest.New(t, "--server-id=2")
 	replica, err := catalogmysql.Open(copied.DSN("") + "?multiStatements=true")
 	if err != nil {
 		t.Fatal(err)

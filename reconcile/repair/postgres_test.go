@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/internal/pgtest"
@@ -45,16 +43,8 @@ func (b *busySource) Open(ctx context.Context, t *catalog.Table, exact bool) (re
 // and one from after wins.
 func TestRunPostgres(t *testing.T) {
 	ctx := t.Context()
-	server, err := pgtest.Start(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Stop() //nolint:errcheck // nothing is left to be told
-	conn, err := pgx.Connect(ctx, server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it wrote what it wrote
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	execute := func(sql string) error { _, err := conn.Exec(ctx, sql); return err }
 	if err := execute(`CREATE TABLE public.m (id bigint PRIMARY KEY, v text, d double precision, n numeric(10,2), at timestamptz, raw bytea);
 		INSERT INTO public.m SELECT i, 'it''s ' || i, i / 7.0, i / 3.0, timestamptz '2026-01-01' + i * interval '1.000001 s', decode(to_hex(i + 256), 'escape') FROM generate_series(1, 300) i`); err != nil {

@@ -71,15 +71,7 @@ var mariadbCases = []typeCase{
 
 // MariaDB renders every type as canon does, byte for byte.
 func TestMariaDBRendersLikeCanon(t *testing.T) {
-	server, err := mariadbtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := mariadbtest.New(t)
 	db, err := mysql.Open(server.DSN("") + "?multiStatements=true")
 	if err != nil {
 		t.Fatal(err)

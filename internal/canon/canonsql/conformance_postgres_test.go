@@ -3,7 +3,6 @@
 package canonsql_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,20 +89,8 @@ var postgresCases = []typeCase{
 
 // PostgreSQL renders every type as canon does, byte for byte.
 func TestPostgresRendersLikeCanon(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	server := pgtest.New(t)
+	conn := server.Connect(t)
 	setUp := `CREATE TYPE mood AS ENUM ('very sad', 'ok'); CREATE TYPE pair AS (n integer, s text); CREATE DOMAIN whole AS integer CHECK (VALUE > 0);
 		SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET bytea_output = 'hex'; SET extra_float_digits = 1`
 	if _, err := conn.Exec(t.Context(), setUp); err != nil {

@@ -3,12 +3,9 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"icehose/catalog"
 	"icehose/internal/pgtest"
@@ -43,21 +40,9 @@ const benchRows = 1_000_000
 // BenchmarkLoad loads a table of a million rows of ten columns, beside a COPY
 // of it to nowhere, which any reader of texts pays.
 func BenchmarkLoad(b *testing.B) {
-	server, err := pgtest.Start(b.Context(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			b.Error(err)
-		}
-	})
-	conn, err := pgx.Connect(b.Context(), server.DSN())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = conn.Close(context.WithoutCancel(b.Context())) })
-	_, err = conn.Exec(b.Context(), fmt.Sprintf(`CREATE TABLE bench AS SELECT g::bigint AS id, 'name-' || g AS name, (ARRAY['DE','FR','US','CN'])[1 + g %% 4] AS country,
+	server := pgtest.New(b)
+	conn := server.Connect(b)
+	_, err := conn.Exec(b.Context(), fmt.Sprintf(`CREATE TABLE bench AS SELECT g::bigint AS id, 'name-' || g AS name, (ARRAY['DE','FR','US','CN'])[1 + g %% 4] AS country,
 		g %% 1000 AS qty, g / 7.0::double precision AS ratio, (g %% 100000 / 100.0)::numeric(18,2) AS amount, g %% 2 = 0 AS active, '2026-01-01'::date + g %% 28 AS day,
 		'2026-01-01'::timestamptz + g * interval '1 second' AS at, md5(g::text) AS note FROM generate_series(1, %d) g; ANALYZE bench`, benchRows))
 	if err != nil {
