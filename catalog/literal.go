@@ -1,10 +1,12 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,18 +22,31 @@ type Literal string
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (l *Literal) UnmarshalYAML(n ast.Node) error {
-	if _, ok := n.(ast.ScalarNode); !ok {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		return l.UnmarshalYAML(n.Value)
+	case *ast.LiteralNode: // its token is the | or >
+		*l = Literal(n.Value.Value)
+	case ast.ScalarNode:
+		*l = Literal(n.GetToken().Value)
+	default:
 		return &yaml.SyntaxError{Message: "want one value, not a list or a mapping", Token: n.GetToken()}
 	}
-	*l = Literal(n.GetToken().Value)
 	return nil
 }
 
 var (
-	plainDecimal = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
+	plainDecimal = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)$`)
 	plainUUID    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	plainClock   = regexp.MustCompile(`(^|[T ])[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[-+][0-9]{2}:[0-9]{2})?$`)
+	plainTime    = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|([-+][0-9]{2})(?::?([0-9]{2}))?)?)?$`)
 )
+
+// examples are defaults of each type, as an error shows them.
+var examples = [...]string{ //nolint:gochecknoglobals // constant table
+	Boolean: "true", Int: "42", Long: "42", Float: "1.5", Double: "1.5", Decimal: "12.50 with no more digits than the type has", Date: "2024-01-31", Time: "10:30:00",
+	Timestamp: "2024-01-31 10:30:00", TimestampTZ: "2024-01-31 10:30:00+00", String: "text in UTF-8", UUID: "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+	Fixed: "0x6162 with two digits for each byte", Binary: "0x6162",
+}
 
 // canonical returns the canonical text, that of internal/canon, of the value of
 // a column that the literal stands for; ok is false when it stands for none.
@@ -40,7 +55,7 @@ func (l Literal) canonical(c *Column) (text Literal, ok bool) {
 	switch c.Type.Kind {
 	case Boolean:
 		b, err := strconv.ParseBool(s)
-		return Literal(strconv.FormatBool(b)), err == nil
+		return Literal(strconv.FormatBool(b)), err == nil && s != "T" && s != "F" // which no source writes
 	case Int, Long:
 		n, err := strconv.ParseInt(s, 10, map[TypeKind]int{Int: 32, Long: 64}[c.Type.Kind])
 		return Literal(strconv.FormatInt(n, 10)), err == nil
@@ -51,23 +66,29 @@ func (l Literal) canonical(c *Column) (text Literal, ok bool) {
 	case Decimal:
 		return canonicalDecimal(s, c.Type.Precision, c.Type.Scale)
 	case Date:
-		return canonicalTime(s, "2006-01-02", "2006-01-02")
+		text, ok := canonicalTime(s, "2006-01-02", false)
+		return text, ok && text == l
 	case Time:
-		return canonicalTime(s, "15:04:05.000000", "15:04:05")
+		return canonicalTime("2000-01-01T"+s, "15:04:05.000000", false)
 	case Timestamp:
-		return canonicalTime(s, "2006-01-02T15:04:05.000000", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05Z", "2006-01-02")
+		return canonicalTime(s, "2006-01-02T15:04:05.000000", false)
 	case TimestampTZ:
-		return canonicalTime(s, "2006-01-02T15:04:05.000000Z", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02")
+		return canonicalTime(s, "2006-01-02T15:04:05.000000Z", true)
 	case String:
 		if PaddedChar(c.SourceType) {
 			s = strings.TrimRight(s, " ")
 		}
 		return Literal(s), utf8.ValidString(s)
 	case UUID:
-		s = strings.ToLower(s)
+		if s = strings.ToLower(s); len(s) == 32 {
+			s = strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
+		}
 		return Literal(s), plainUUID.MatchString(s)
 	case Fixed, Binary:
-		bytes, err := hex.DecodeString(strings.TrimPrefix(s, "0x"))
+		if len(s) >= 2 && slices.Contains([]string{"0x", "0X", `\x`}, s[:2]) {
+			s = s[2:]
+		}
+		bytes, err := hex.DecodeString(s)
 		if n := PaddedBinary(c.SourceType); len(bytes) < n {
 			bytes = append(bytes, make([]byte, n-len(bytes))...)
 		}
@@ -102,19 +123,23 @@ func canonicalDecimal(s string, precision, scale int) (Literal, bool) {
 	return Literal(text), ok && kept.Cmp(r) == 0 && r.Abs(r).Cmp(new(big.Rat).SetInt(limit)) < 0
 }
 
-// canonicalTime reads a time in one of the layouts, to the microsecond, and
-// renders it in UTC.
-func canonicalTime(s, canonical string, layouts ...string) (Literal, bool) {
-	for _, layout := range layouts {
-		t, err := time.Parse(layout, s)
-		if err != nil || strings.Contains(layout, ":") && !plainClock.MatchString(s) {
-			continue
-		}
-		if t = t.UTC(); !strings.Contains(canonical, "2006") || t.Year() >= 1 && t.Year() <= 9999 {
-			return Literal(t.Format(canonical)), true
-		}
+// canonicalTime reads a date with or without a time of day, to the microsecond,
+// and renders it in UTC; only where it is zoned it may have come from elsewhere.
+func canonicalTime(s, layout string, zoned bool) (Literal, bool) {
+	m := plainTime.FindStringSubmatch(s)
+	if m == nil {
+		return "", false
 	}
-	return "", false
+	day, minute, second, zone := m[1], cmp.Or(m[2], "00:00"), cmp.Or(m[3], ":00"), "Z"
+	if m[4] != "" {
+		zone = m[4] + ":" + cmp.Or(m[5], "00")
+	}
+	t, err := time.Parse(time.RFC3339Nano, day+"T"+minute+second+zone)
+	if _, offset := t.Zone(); err != nil || !zoned && offset != 0 {
+		return "", false
+	}
+	t = t.UTC()
+	return Literal(t.Format(layout)), t.Year() >= 1 && t.Year() <= 9999
 }
 
 // PaddedChar reports whether the source pads values of this type with blanks,
@@ -163,7 +188,7 @@ func (c *checker) defaultOf(place string, t *Table, col *Column) {
 	case !col.NotNull:
 		c.fail(place, written, "without not_null: true a null of the source cannot be told from one of an older row")
 	case !ok:
-		c.fail(place, written, "not a value of %s", col.Type)
+		c.fail(place, written, "not a value of %s, such as %s", col.Type, examples[col.Type.Kind])
 	default:
 		*col.Default = canonical
 	}

@@ -201,8 +201,5 @@ type digitText string
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
 func (d *digitText) UnmarshalYAML(n ast.Node) error {
-	if t := n.GetToken(); t != nil {
-		*d = digitText(t.Value)
-	}
-	return nil
+	return (*Literal)(d).UnmarshalYAML(n)
 }

@@ -31,6 +31,9 @@ var documented = []struct {
 	{"AWS/RDS", []string{"DBInstanceIdentifier"}, []string{"OldestReplicationSlotLag"}},
 }
 
+// roles are those of delivery.yaml, which end the names of the delivery streams.
+var roles = []string{"mirror", "changelog", "history"}
+
 // dmsLog has lines as DMS's tasks log them, with what the filters look for.
 const dmsLog = `2026-01-02T03:04:05 [TARGET_APPLY ]W: Skip this record, the size of the message is over the limit (kinesis_records.c:1)
 2026-01-02T03:04:05 [TARGET_APPLY ]W: Using default partition key for table 'public'.'stock' (kinesis_records.c:1)
@@ -86,11 +89,16 @@ func TestMetrics(t *testing.T) {
 	var published []cwtest.Metric
 	for _, d := range documented {
 		for _, name := range d.metrics {
-			m := cwtest.Metric{Namespace: d.namespace, Name: name, Dimensions: map[string]string{}}
-			for _, dimension := range d.dimensions {
-				m.Dimensions[dimension] = ""
+			for _, role := range roles {
+				m := cwtest.Metric{Namespace: d.namespace, Name: name, Dimensions: map[string]string{}}
+				for _, dimension := range d.dimensions {
+					m.Dimensions[dimension] = ""
+					if dimension == "DeliveryStreamName" {
+						m.Dimensions[dimension] = cwtest.Pipeline + "-" + role
+					}
+				}
+				published = append(published, m)
 			}
-			published = append(published, m)
 		}
 	}
 	for line := range strings.Lines(logs["TransformLog"]) {
@@ -124,9 +132,10 @@ func TestMetrics(t *testing.T) {
 	checkReasons(t, readers)
 }
 
-// unplaced lets one delivery stream stand for all.
+// unplaced lets one delivery stream stand for those of the other roles.
 func unplaced(m cwtest.Metric) cwtest.Metric {
-	if strings.HasPrefix(m.Dimensions["stream"], "arn:aws:firehose:eu-central-1:1:deliverystream/"+cwtest.Pipeline+"-") {
+	role, ok := strings.CutPrefix(m.Dimensions["stream"], "arn:aws:firehose:eu-central-1:1:deliverystream/"+cwtest.Pipeline+"-")
+	if ok && slices.Contains(roles, role) {
 		m.Dimensions["stream"] = ""
 	}
 	return m

@@ -13,7 +13,9 @@
 # for grants of Lake Formation), ENVDIR (cloudformation/env), DIST (dist), ICEHOSE
 # (bin/icehose), AWS (aws), APPLY (more flags for icehose catalog plan and apply),
 # POLL (10: seconds between two looks at the task), YES=1 (do not ask).
+# It needs bash 4.4.
 set -euo pipefail
+shopt -s inherit_errexit
 
 PIPELINE=${PIPELINE:-pipeline.yaml}
 STACKS=${STACKS:-stacks}
@@ -37,7 +39,10 @@ command=$1 environment=$2
 case $STAGE in roles | all) ;; *) fail "STAGE: want roles or all, got $STAGE" ;; esac
 work=$(mktemp -d)
 stopped=
-trap 'rm -rf "$work"; if [ -n "$stopped" ]; then echo "deploy: the DMS task is stopped: make start ENV=$environment resumes it" >&2; fi' EXIT
+trap 'rm -rf "$work"; if [ -n "$stopped" ]; then echo "deploy: the DMS task is stopped: make start ENV=$environment resumes it, when $stack is not being changed" >&2; fi' EXIT
+# The AWS CLI ends by itself when interrupted, and nothing may go on after it.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # parameters prints the parameters for a stage, checked against the template.
 parameters() {
@@ -67,14 +72,17 @@ name=$(parameters all --get Name)
 bucket=$(parameters all --get ArtifactBucket)
 stack=icehose-$name
 
-# stack_state is empty when there is no stack, or only a change set that nobody
-# applied.
+# stack_status prints the state of the stack, nothing if there is none.
+stack_status() {
+	"$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text 2>"$work/error" && return
+	grep -q 'does not exist' "$work/error" || fail "$(cat "$work/error")"
+}
+
+# stack_state is that of a stack that can be changed. It is empty when there is no
+# stack, or only a change set that nobody applied.
 stack_state() {
 	local state
-	if ! state=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text 2>"$work/error"); then
-		grep -q 'does not exist' "$work/error" || fail "$(cat "$work/error")"
-		return
-	fi
+	state=$(stack_status) || return
 	case $state in
 	REVIEW_IN_PROGRESS) ;;
 	ROLLBACK_COMPLETE | ROLLBACK_FAILED) fail "$stack was never created ($state): aws cloudformation delete-stack --stack-name $stack, then again" ;;
@@ -87,7 +95,7 @@ stack_state() {
 # output prints an output of the stack, nothing if there is none.
 output() {
 	local value
-	value=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text)
+	value=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text) || return
 	if [ "$value" != None ]; then echo "$value"; fi
 }
 
@@ -113,7 +121,7 @@ why_stopped() {
 await_task() {
 	local state try
 	for try in $(seq 180); do
-		state=$(ask_task Status)
+		state=$(ask_task Status) || return
 		case $state in
 		"$1") return ;;
 		stopped | failed) [ "$try" -le 3 ] || why_stopped "$state" ;;
@@ -124,6 +132,9 @@ await_task() {
 }
 
 stop_task() {
+	local state
+	state=$(ask_task Status)
+	case $state in stopped | failed | ready | created) echo "the DMS task is $state"; return ;; esac
 	say "stop the DMS task $task"
 	if serverless; then
 		"$AWS" dms stop-replication --replication-config-arn "$task" >/dev/null
@@ -137,7 +148,7 @@ stop_task() {
 # start_task starts a new task, and resumes one that has run: a restart would make
 # a new slot, and lose what was between.
 start_task() {
-	local state type=resume-processing instance endpoint
+	local state type=resume-processing instance endpoint field
 	state=$(ask_task Status)
 	case $state in
 	running | starting) echo "the DMS task is $state"; return ;;
@@ -145,7 +156,8 @@ start_task() {
 	esac
 	# CloudFormation has no property for it.
 	say "integers of up to 18 digits as they are (UseLargeIntegerValue)"
-	"$AWS" dms modify-endpoint --endpoint-arn "$(output TargetEndpointArn)" --kinesis-settings UseLargeIntegerValue=true >/dev/null
+	endpoint=$(output TargetEndpointArn)
+	"$AWS" dms modify-endpoint --endpoint-arn "$endpoint" --kinesis-settings UseLargeIntegerValue=true >/dev/null
 	say "start the DMS task $task ($type)"
 	if serverless; then # it tests its connections itself
 		"$AWS" dms start-replication --replication-config-arn "$task" --start-replication-type "$type" >/dev/null
@@ -153,7 +165,8 @@ start_task() {
 		# DMS starts no task before both connections were tested. A change of an
 		# endpoint begins a test by itself.
 		instance=$(ask_task ReplicationInstanceArn)
-		for endpoint in "$(ask_task SourceEndpointArn)" "$(ask_task TargetEndpointArn)"; do
+		for field in SourceEndpointArn TargetEndpointArn; do
+			endpoint=$(ask_task "$field")
 			"$AWS" dms test-connection --replication-instance-arn "$instance" --endpoint-arn "$endpoint" >/dev/null 2>"$work/error" ||
 				grep -q 'already being tested' "$work/error" || fail "$(cat "$work/error")"
 			"$AWS" dms wait test-connection-succeeds --filters "Name=replication-instance-arn,Values=$instance" "Name=endpoint-arn,Values=$endpoint" ||
@@ -181,12 +194,12 @@ changes() {
 # change makes a change set for a stage, shows it and what catalog apply would do
 # to the tables, asks, and does both.
 change() {
-	local stage=$1 kind=UPDATE wait=update set id reason tables= resume= failed= state
+	local stage=$1 kind=UPDATE wait=update set id reason now answer since tables= resume= failed= state
 	state=$(stack_state)
 	[ -n "$state" ] || { kind=CREATE wait=create; }
-	if [ "$kind" = UPDATE ] && [ "$stage" != all ] && [ "$("$AWS" cloudformation describe-stacks --stack-name "$stack" \
-		--query "Stacks[0].Parameters[?ParameterKey=='Stage'].ParameterValue" --output text)" = all ]; then
-		fail "$stack is complete: stage $stage would delete what delivers"
+	if [ "$kind" = UPDATE ] && [ "$stage" != all ]; then
+		now=$("$AWS" cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Parameters[?ParameterKey=='Stage'].ParameterValue" --output text)
+		[ "$now" != all ] || fail "$stack is complete: stage $stage would delete what delivers"
 	fi
 	set=$PREFIX-$stage-$(date -u +%Y%m%d%H%M%S)
 	parameters "$stage" >"$work/parameters.json"
@@ -196,7 +209,7 @@ change() {
 		--include-nested-stacks --tags "Key=icehose,Value=$name" --query Id --output text)
 	if ! "$AWS" cloudformation wait change-set-create-complete --change-set-name "$id" 2>"$work/error"; then
 		reason=$("$AWS" cloudformation describe-change-set --change-set-name "$id" --query StatusReason --output text)
-		"$AWS" cloudformation delete-change-set --change-set-name "$id" >/dev/null
+		forget "$id"
 		case $reason in
 		*"didn't contain changes"* | *"No updates"*) id= ;;
 		*) fail "change set refused: $reason" ;;
@@ -209,71 +222,114 @@ change() {
 			printf '\n!! removed or replaced (what is retained stays, outside of the stack):\n'
 			expand -t 8,22,62 "$work/lost"
 		fi
+		if grep -q "^Modify	Conditional" "$work/changes"; then echo "?? Conditional: may be replaced; the stack policy refuses it for what holds data"; fi
 	fi
+	task=
 	if [ "$kind" = UPDATE ]; then
+		task=$(output TaskArn)
 		say "tables, by icehose catalog plan"
-		catalog plan || { [ $? -eq 1 ] && tables=1; } || fail "the tables cannot become what $PIPELINE says; nothing was changed"
+		catalog plan | tee "$work/plan" || { [ $? -eq 1 ] && tables=1; } || { forget "$id"; fail "the tables cannot become what $PIPELINE says; nothing was changed"; }
+		if grep -qE '^  - |\(renamed\)$' "$work/plan"; then
+			if [ -n "$task" ]; then
+				state=$(ask_task Status)
+				case $state in stopped | failed | ready | created) ;; *)
+					forget "$id"
+					fail "a column is renamed or dropped while the DMS task is $state: make stop ENV=$environment, wait until icehose status --name $name finds everything delivered, then again; nothing was changed"
+					;;
+				esac
+			fi
+			printf '\n!! a column is renamed or dropped: what is not delivered yet has its old name and fails (icehose status --name %s)\n' "$name"
+		fi
 	fi
 	if [ -z "$id$tables" ]; then
 		echo "nothing to change"
+		protect
 		return
 	fi
 	if [ -z "${YES:-}" ]; then
 		read -r -p "apply these changes to $stack? [y/N] " answer || true
 		if [ "$answer" != y ]; then
-			if [ -n "$id" ]; then "$AWS" cloudformation delete-change-set --change-set-name "$id" >/dev/null; fi
+			forget "$id"
 			fail "not applied"
 		fi
 	fi
-	# Before anything delivers into them. Where stacks create tables, they do so
-	# first, and apply evolves them.
-	if [ -n "$tables" ] && { [ -z "$id" ] || [ ! -f "$STACKS/lake-tables.yaml" ]; }; then
-		say "tables, by icehose catalog apply"
-		catalog apply
-		tables=
-	fi
-	[ -n "$id" ] || return 0
-	task=$(if [ "$kind" = UPDATE ]; then output TaskArn; fi)
-	# A task that runs cannot be changed, nor can its endpoints.
-	if [ -n "$task" ] && grep -q "^Modify.*AWS::DMS::\(ReplicationTask\|ReplicationConfig\|Endpoint\)" "$work/changes" && [ "$(ask_task Status)" = running ]; then
-		stop_task
-		resume=1
-	fi
-	say "apply it"
-	"$AWS" cloudformation execute-change-set --change-set-name "$id"
-	"$AWS" cloudformation wait "stack-$wait-complete" --stack-name "$stack" || failed=1
-	if [ -n "$failed" ]; then
-		"$AWS" cloudformation describe-stack-events --stack-name "$stack" --output table \
-			--query "StackEvents[?contains(ResourceStatus,'FAILED')].{Resource:LogicalResourceId,Why:ResourceStatusReason}"
-	else
-		protect
-	fi
-	if [ -n "$resume" ]; then start_task; fi
-	[ -z "$failed" ] || fail "$stack was not changed: what failed is above"
+	# Before anything delivers into them. Where stacks create tables, those that are
+	# there evolve now, and the rest is looked at when the stacks are done.
 	if [ -n "$tables" ]; then
 		say "tables, by icehose catalog apply"
-		catalog apply
+		if [ -n "$id" ] && [ -f "$STACKS/lake-tables.yaml" ]; then
+			catalog apply --only-existing
+		else
+			catalog apply
+			tables=
+		fi
 	fi
+	[ -n "$id" ] || return 0
+	since=$("$AWS" cloudformation describe-change-set --change-set-name "$id" --query CreationTime --output text)
+	# A task that runs cannot be changed, nor can its endpoints.
+	if [ -n "$task" ] && grep -q "^Modify.*AWS::DMS::\(ReplicationTask\|ReplicationConfig\|Endpoint\)" "$work/changes"; then
+		state=$(ask_task Status)
+		if [ "$state" = running ]; then
+			stop_task
+			resume=1
+		fi
+	fi
+	say "apply it"
+	if ! "$AWS" cloudformation execute-change-set --change-set-name "$id" || ! "$AWS" cloudformation wait "stack-$wait-complete" --stack-name "$stack"; then
+		state=$(stack_status) || state="in an unknown state"
+		case $state in
+		REVIEW_IN_PROGRESS) ;;
+		*_IN_PROGRESS | *unknown*) fail "$stack is still being changed ($state): make start ENV=$environment when it is done" ;;
+		esac
+		causes "$since"
+		failed="$stack was not changed ($state): what failed is above"
+	elif [ -n "$tables" ]; then
+		say "tables, by icehose catalog apply"
+		catalog apply || failed="the tables are not what $PIPELINE says: make deploy again"
+	fi
+	if [ -n "$resume" ]; then start_task; fi
+	[ -z "$failed" ] || fail "$failed"
+	protect
+}
+
+# forget deletes a change set, if there is one.
+forget() { [ -z "$1" ] || "$AWS" cloudformation delete-change-set --change-set-name "$1" >/dev/null || true; }
+
+# stacks lists the stack and those nested in it.
+stacks() {
+	echo "$stack"
+	"$AWS" cloudformation describe-stack-resources --stack-name "$stack" --output text \
+		--query "StackResources[?ResourceType=='AWS::CloudFormation::Stack' && PhysicalResourceId].[PhysicalResourceId]"
+}
+
+# causes lists what failed since a time, in the nested stacks too.
+causes() {
+	local id
+	for id in $(stacks); do
+		"$AWS" cloudformation describe-stack-events --stack-name "$id" --output text \
+			--query "StackEvents[?Timestamp>='$1' && contains(ResourceStatus,'FAILED')].[StackName,LogicalResourceId,ResourceStatusReason]" || true
+	done
 }
 
 # protect sets the stack policy, of the nested stacks too.
 protect() {
-	local id
-	for id in "$stack" $("$AWS" cloudformation describe-stack-resources --stack-name "$stack" --output text \
-		--query "StackResources[?ResourceType=='AWS::CloudFormation::Stack'].PhysicalResourceId"); do
+	local id ids
+	ids=$(stacks)
+	for id in $ids; do
 		"$AWS" cloudformation set-stack-policy --stack-name "$id" --stack-policy-body "file://$STACKS/stack-policy.json"
 	done
 }
 
-# catalog plans or applies the tables; the exit status is that of icehose.
+# catalog plans or applies the tables: plan or apply, and more flags. The exit
+# status is that of icehose.
 catalog() {
 	local warehouse status=0
-	warehouse=$(output Warehouse)
+	warehouse=$(output Warehouse) || return 2
 	# shellcheck disable=SC2086 # flags
-	"$ICEHOSE" catalog "$1" --pipeline "$PIPELINE" --catalog glue --warehouse "$warehouse" ${APPLY:-} || status=$?
+	"$ICEHOSE" catalog "$@" --pipeline "$PIPELINE" --catalog glue --warehouse "$warehouse" ${APPLY:-} || status=$?
 	if [ -n "$HISTORY" ] && [ "$status" -lt 2 ]; then
 		# shellcheck disable=SC2086 # flags
-		"$ICEHOSE" catalog "$1" --pipeline "$PIPELINE" --only mirror --mode changelog --suffix "$HISTORY" --catalog glue --warehouse "$warehouse" ${APPLY:-} ||
+		"$ICEHOSE" catalog "$@" --pipeline "$PIPELINE" --only mirror --mode changelog --suffix "$HISTORY" --catalog glue --warehouse "$warehouse" ${APPLY:-} ||
 			status=$(($? > status ? $? : status))
 	fi
 	return "$status"
@@ -298,15 +354,20 @@ deploy() {
 	change "$STAGE"
 	say "outputs of $stack"
 	outputs
+	task=$(output TaskArn)
+	[ -n "$task" ] || return 0
+	state=$(ask_task Status)
+	case $state in running | starting | ready | created) ;; *) printf '\n!! the DMS task is %s: make start ENV=%s resumes it\n' "$state" "$environment" ;; esac
 }
 
 case $command in
 deploy) deploy ;;
 start | stop)
-	state=$(stack_state)
+	# In any state of the stack: a change that failed may have left the task as it is.
+	state=$(stack_status)
 	[ -n "$state" ] || fail "no stack $stack: make deploy ENV=$environment"
 	task=$(output TaskArn)
-	[ -n "$task" ] || fail "$stack has no DMS task: its Migration is none"
+	[ -n "$task" ] || fail "$stack ($state) has no DMS task: its Migration is none, or it is not made yet"
 	"${command}_task"
 	stopped=
 	;;

@@ -42,7 +42,7 @@ func costRowsOf(count, step, body int, operation string) string {
 	return fmt.Sprintf(`SELECT id, pmod(hash(id), 100000), concat('state', pmod(id, 7)), sha2(CAST(id + %[3]d AS STRING), 256), concat('street ', pmod(hash(id), 5000)),
   CAST(pmod(hash(id, %[3]d), 1000000) / 100 AS DECIMAL(12,2)), CAST(pmod(hash(id), 10000) / 100 AS DECIMAL(12,2)), CAST(pmod(id, 90) AS INT),
   timestamp_seconds(1700000000 + id), pmod(id, 2) = 0,
-  concat('0000.', lpad(lower(hex(%[3]d)), 32, '0'), '.1.', lpad(lower(hex(id)), 16, '0')), timestamp_seconds(1767225600 + %[3]d), '%[4]s', CAST(NULL AS STRING), CAST(NULL AS STRING)
+  concat('0000.', repeat(lpad(lower(hex(%[3]d)), 16, '0'), 2), '.1.', lpad(lower(hex(id)), 16, '0')), timestamp_seconds(1767225600 + %[3]d), '%[4]s', CAST(NULL AS STRING), CAST(NULL AS STRING)
 FROM range(0, %[1]d, %[2]d)`, count, step, body, operation)
 }
 

@@ -5,6 +5,7 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -107,6 +108,50 @@ func TestTrinoKilledAndTwiceAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.compare(t, def, fold(t, def, log), "after a killed run and two at once")
+}
+
+// A run that is killed before it writes the properties leaves a note in the
+// summary alone: the next one writes them, and folds every key anew if it cannot
+// tell by which columns was merged.
+func TestSparkKilledBeforeProperties(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	f.append(t, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	to := f.merge(t, def).To
+	for _, test := range []struct {
+		lost string
+		from int64
+	}{{"'icehose.merged-snapshot'", to}, {"'icehose.merged-snapshot', 'icehose.merged-columns'", 0}} {
+		f.sql(t, "ALTER TABLE d.plain_folded UNSET TBLPROPERTIES ("+test.lost+")")
+		if result := f.merge(t, def); result.From != test.from || result.To != to {
+			t.Errorf("without %s: %+v, want it read from %d to %d", test.lost, result, test.from, to)
+		}
+		noted := f.sql(t, "SHOW TBLPROPERTIES d.plain_folded ('icehose.merged-snapshot')")
+		if got := *noted[0][1]; got != fmt.Sprint(to) {
+			t.Errorf("without %s: snapshot %s is noted, want %d", test.lost, got, to)
+		}
+	}
+}
+
+// A column that another run has just added is there.
+func TestSparkColumnAddedByAnother(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	f.append(t, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	f.merge(t, def)
+	spec, err := merge.NewSparkSpec(def, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := "ALTER TABLE " + f.database + ".plain_folded ADD COLUMNS "
+	spec.Adds["w"], spec.Adds["x"] = add+"(w STRING, x STRING)", add+"(x STRING)" // the first adds what the second is to add
+	if result, err := f.engine.merge(spec, false); err != nil || result.To == 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	spec.Adds["y"] = add + "(w STRING)"
+	if _, err := f.engine.merge(spec, false); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("got error %v, want that of a column that cannot be added", err)
+	}
 }
 
 func TestSparkRefuses(t *testing.T) {

@@ -109,14 +109,19 @@ func (f *fixture) append(t testing.TB, def *catalog.Table, rows ...[][]byte) {
 
 func (f *fixture) merge(t testing.TB, def *catalog.Table) *merge.Result {
 	t.Helper()
+	return f.mergeWith(t, def, merge.Options{})
+}
+
+func (f *fixture) mergeWith(t testing.TB, def *catalog.Table, o merge.Options) *merge.Result {
+	t.Helper()
 	var result *merge.Result
 	var err error
 	if f.dialect == artifact.Athena {
-		result, err = merge.Athena(t.Context(), trinoQueries{f.engine}, f.store.Tables(), def, merge.Options{})
+		result, err = merge.Athena(t.Context(), trinoQueries{f.engine}, f.store.Tables(), def, o)
 	} else {
 		var spec *merge.SparkSpec
 		if spec, err = merge.NewSparkSpec(def, ""); err == nil {
-			result, err = f.engine.merge(spec, false)
+			result, err = f.engine.merge(spec, o.Rebuild)
 		}
 	}
 	if err != nil {
@@ -307,14 +312,16 @@ func (f *fixture) compare(t *testing.T, def *catalog.Table, want map[string]merg
 // A column that was added, with a default for older rows, is in every row after
 // the next merge, also in those of keys that nothing touches.
 func TestSparkColumnsChange(t *testing.T) {
-	columnsChange(t, newFixtureOf(t, "spark", mergetest.Before()))
+	for _, rebuild := range []bool{false, true} {
+		columnsChange(t, newFixtureOf(t, "spark", mergetest.Before()), merge.Options{Rebuild: rebuild})
+	}
 }
 
 func TestTrinoColumnsChange(t *testing.T) {
-	columnsChange(t, newFixtureOf(t, "trino", mergetest.Before()))
+	columnsChange(t, newFixtureOf(t, "trino", mergetest.Before()), merge.Options{})
 }
 
-func columnsChange(t *testing.T, f *fixture) {
+func columnsChange(t *testing.T, f *fixture, o merge.Options) {
 	t.Helper()
 	log := deliver(300, 4)
 	half := len(log) / 2
@@ -328,7 +335,7 @@ func columnsChange(t *testing.T, f *fixture) {
 	def := f.table("keyed")
 	f.append(t, def, log[half:]...)
 	f.engine.sql(t, f.artifact(t, "keyed", "current"))
-	if result := f.merge(t, def); result.From != 0 {
+	if result := f.mergeWith(t, def, o); result.From != 0 {
 		t.Errorf("%+v, want every key folded anew", result)
 	}
 	f.compare(t, def, fold(t, def, log), "after a column was added")
@@ -350,6 +357,12 @@ func withoutKey(t *testing.T, f *fixture) {
 		f.append(t, def, log[len(log)*n/4:to]...)
 		f.merge(t, def)
 		f.compare(t, def, fold(t, def, log[:to]), fmt.Sprint("after ", to, " rows"))
+	}
+	again := mergetest.UnkeyedAgain(log)
+	f.append(t, def, again...)
+	for _, rebuild := range []bool{false, true} {
+		f.mergeWith(t, def, merge.Options{Rebuild: rebuild})
+		f.compare(t, def, fold(t, def, append(log, again...)), fmt.Sprint("rows of the same positions, rebuild ", rebuild))
 	}
 }
 

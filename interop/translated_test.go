@@ -227,6 +227,7 @@ func TestTranslatedWithoutKey(t *testing.T) {
 			x.native(t, "DELETE FROM d.unkeyed")
 			x.native(t, "DELETE FROM d.unkeyed_folded")
 			log := mergetest.UnkeyedLog(seed)
+			log = append(log, mergetest.UnkeyedAgain(log)...)
 			for n := range 4 {
 				to := len(log) * (n + 1) / 4
 				x.append(t, def, log[len(log)*n/4:to])

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"icehose/catalog"
 )
@@ -24,14 +25,19 @@ type Checkpoint interface {
 }
 
 // ErrOtherRun is wrapped when a checkpoint is of a run with another pipeline
-// file or other options.
+// file, of other tables, source or lake, or with other options.
 var ErrOtherRun = errors.New("the checkpoint is of another run")
 
 const checkpointVersion = 1
 
+// maxAge is how long after its beginning a run may go on: what was decided then
+// is told as if it were of today. Longer than a few days of a daily schedule.
+const maxAge = 7 * 24 * time.Hour
+
 type savedState struct {
 	Version int                    `json:"version"`
 	Run     string                 `json:"run"` // fingerprint of pipeline file and options
+	Began   time.Time              `json:"began"`
 	Tables  map[string]*savedTable `json:"tables"`
 }
 
@@ -74,17 +80,17 @@ type savedRun struct {
 	all   int // tables of the run
 }
 
-func loadCheckpoint(ctx context.Context, p *catalog.Pipeline, o *Options) (*savedRun, error) {
+func loadCheckpoint(ctx context.Context, tables []*catalog.Table, o *Options) (*savedRun, error) {
 	if o.Checkpoint == nil {
 		return nil, nil
 	}
-	run, err := fingerprint(p, o)
+	run, err := fingerprint(tables, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &savedRun{store: o.Checkpoint, state: savedState{Version: checkpointVersion, Run: run, Tables: map[string]*savedTable{}}}
-	if tables, err := choose(p, o); err == nil {
-		s.all = len(tables)
+	s := &savedRun{store: o.Checkpoint, state: savedState{Version: checkpointVersion, Run: run, Tables: map[string]*savedTable{}}, all: len(tables)}
+	if o.Now != nil {
+		s.state.Began = o.Now()
 	}
 	data, err := o.Checkpoint.Load(ctx)
 	if err != nil {
@@ -100,14 +106,14 @@ func loadCheckpoint(ctx context.Context, p *catalog.Pipeline, o *Options) (*save
 	if old.Version != checkpointVersion || old.Run != run {
 		return nil, fmt.Errorf("load checkpoint: %w: remove it to begin anew", ErrOtherRun)
 	}
-	if old.Tables != nil {
-		s.state.Tables = old.Tables
+	if s.state.Began.Sub(old.Began) <= maxAge && old.Tables != nil {
+		s.state.Began, s.state.Tables = old.Began, old.Tables
 	}
 	return s, nil
 }
 
 // fingerprint tells runs apart whose decisions do not belong together.
-func fingerprint(p *catalog.Pipeline, o *Options) (string, error) {
+func fingerprint(tables []*catalog.Table, o *Options) (string, error) {
 	keys := map[string][][]string{}
 	for name, k := range o.Keys {
 		if keys[name] = nil; k != nil {
@@ -115,12 +121,14 @@ func fingerprint(p *catalog.Pipeline, o *Options) (string, error) {
 		}
 	}
 	text, err := json.Marshal(struct {
-		Tables  []*catalog.Table
-		Keys    map[string][][]string
-		Since   *Since
-		Sample  float64
-		Version string
-	}{p.Tables, keys, o.Since, o.sampled(), o.Version})
+		Tables   []*catalog.Table
+		Keys     map[string][][]string
+		Since    *Since
+		Sample   float64
+		Version  string
+		Settle   time.Duration
+		Identity string
+	}{tables, keys, o.Since, o.sampled(), o.Version, o.Settle, o.Identity})
 	if err != nil {
 		return "", fmt.Errorf("identify run: %w", err)
 	}

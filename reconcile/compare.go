@@ -109,6 +109,9 @@ func (r *TableReport) decide(t *catalog.Table, err error) {
 	}
 	if r.Undecided > 0 {
 		why = append(why, fmt.Sprintf("keys that differ, while the lake has not come far enough to tell whether their changes are lost or late: %d", r.Undecided))
+		if r.Source.Doubt != "" {
+			why = append(why, r.Source.Doubt)
+		}
 	}
 	if r.UnreadBuckets > 0 && err == nil && r.Counts == (Counts{}) {
 		why = append(why, fmt.Sprintf("differing buckets not read: %d", r.UnreadBuckets))
@@ -360,14 +363,14 @@ func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *view
 
 // judge adds what differs to the report; with Settle it only suspects it.
 func (c *comparison) judge(r *TableReport, source, lake *rowSet, v *views) (suspects []*suspect, differ bool, err error) {
-	sourceAt, lakeAt := v.source.Pinned(), v.lake.Pinned()
+	sourceAt := v.source.Pinned()
 	at := c.momentOf(&sourceAt)
 	for p := range pairs(source, lake) {
 		if agree(p.source, p.lake) {
 			continue
 		}
 		differ = true
-		s := c.suspect(source, lake, p, at, lakeAt.Newest.Committed)
+		s := c.suspect(source, lake, p, at)
 		if c.options.Settle > 0 {
 			suspects = append(suspects, s)
 			continue

@@ -78,6 +78,8 @@ type Pinned struct {
 	// that was committed there up to Through is in the rows, zero when the source
 	// cannot tell.
 	Through *time.Time
+	// Doubt says why the source cannot tell, and what to do.
+	Doubt string
 	// Log says where the moment stands in the log that the stream is read from;
 	// nil when the side has none.
 	Log *LogRange
@@ -163,8 +165,8 @@ type Options struct {
 	// was first seen as it is, or (b) the lake holds a change of any table that
 	// was committed Settle after that time, or (c) for as long as Settle
 	// neither side has moved at all. A source that follows another server must
-	// also have come as far as the lake was when its rows were first seen as they
-	// are (Pinned.Through). 0: never look again.
+	// also have everything that was committed there by the time when the lake's
+	// rows had been read as they are (Pinned.Through). 0: never look again.
 	Settle time.Duration
 	// Retries is how many times suspects are looked at; default 20.
 	Retries int
@@ -187,6 +189,9 @@ type Options struct {
 	ShowKeys    bool // name the keys of findings in what the Report writes
 	// Checkpoint keeps what is decided, so that an interrupted run continues.
 	Checkpoint Checkpoint
+	// Identity tells sources and lakes apart, and what Watermark reads: a
+	// checkpoint is of the run with the same. It holds no secret.
+	Identity string
 	// Progress is told of every step, by one goroutine at a time.
 	Progress func(Progress)
 	// Now times each table; without it the report says no times. Settle needs it.
@@ -243,7 +248,7 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Option
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
-	saved, err := loadCheckpoint(ctx, p, &o)
+	saved, err := loadCheckpoint(ctx, tables, &o)
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}

@@ -85,6 +85,9 @@ type Side struct {
 	// Through is of a source that follows another server: what was committed
 	// there by then is in the rows. Nil when it follows none, or cannot tell.
 	Through *time.Time `json:"through,omitempty"`
+	// Doubt says why it cannot tell, or whether it follows one: then no
+	// difference is proven while changes flow.
+	Doubt string `json:"doubt,omitempty"`
 	// Log is where the moment stands in the source's log: 32 hexadecimal
 	// digits as in the pipeline file's floors, none when the side has no log.
 	Log *LogText `json:"log,omitempty"`
@@ -106,7 +109,7 @@ type NewestText struct {
 
 // pin notes the moment of a view.
 func (s *Side) pin(p Pinned) {
-	s.Moment = p.Moment
+	s.Moment, s.Doubt = p.Moment, p.Doubt
 	s.Time, s.Through, s.Log, s.Newest = nil, p.Through, nil, nil
 	if p.Through != nil && p.Through.IsZero() {
 		s.Through = nil

@@ -77,6 +77,50 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
+// A checkpoint is of its choice of tables, source, lake and options, and no
+// verdict of it is told after a week.
+func TestCheckpointOfAnotherRun(t *testing.T) {
+	source, lake := someTables()
+	p := reconciletest.Pipeline(t)
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	store := &memoryCheckpoint{}
+	options := func() reconcile.Options {
+		return reconcile.Options{Checkpoint: store, Identity: "a lake", Now: func() time.Time { return now }}
+	}
+	opened := func(o reconcile.Options) (int, error) {
+		counted := &cutAfter{Reader: &reconciletest.Memory{Tables: source}, left: 1 << 30}
+		_, err := reconcile.Run(t.Context(), p, counted, &reconciletest.Memory{Tables: lake}, o)
+		return 1<<30 - counted.left, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := &cutAfter{Reader: &reconciletest.Memory{Tables: source}, left: 2, cut: cancel}
+	if _, err := reconcile.Run(ctx, p, cut, &reconciletest.Memory{Tables: lake}, options()); !errors.Is(err, context.Canceled) || store.data == nil {
+		t.Fatalf("the run that was cut off: %v", err)
+	}
+	saved := store.data
+	for name, change := range map[string]func(*reconcile.Options){
+		"tables": func(o *reconcile.Options) { o.Tables = []string{p.Tables[0].Source} },
+		"lake":   func(o *reconcile.Options) { o.Identity = "another lake" },
+		"settle": func(o *reconcile.Options) { o.Settle = time.Second },
+	} {
+		o := options()
+		change(&o)
+		if _, err := opened(o); !errors.Is(err, reconcile.ErrOtherRun) || !slices.Equal(store.data, saved) {
+			t.Errorf("other %s: %v", name, err)
+		}
+	}
+	began := now
+	for _, tt := range []struct {
+		age  time.Duration
+		want int
+	}{{6 * 24 * time.Hour, len(p.Tables) - 2}, {8 * 24 * time.Hour, len(p.Tables)}} {
+		now, store.data = began.Add(tt.age), saved
+		if n, err := opened(options()); n != tt.want || err != nil {
+			t.Errorf("after %s it opened %d tables, want %d: %v", tt.age, n, tt.want, err)
+		}
+	}
+}
+
 // cutAfter ends the run when a table was opened so many times.
 type cutAfter struct {
 	reconcile.Reader

@@ -19,7 +19,7 @@ type suspect struct {
 	moved  bool   // the source's rows changed between two looks
 
 	lake      string    // the state of the lake's rows, as last read
-	lakeSince time.Time // the newest commit of the lake table when they were first read so
+	lakeSince time.Time // when they had been read so, by the source's clock; zero: at the last look only
 
 	differences [3]difference
 	behind      *Behind
@@ -32,9 +32,9 @@ type moment struct {
 	log     *LogRange
 }
 
-func (c *comparison) suspect(source, lake *rowSet, p pair, at moment, lakeAt time.Time) *suspect {
+func (c *comparison) suspect(source, lake *rowSet, p pair, at moment) *suspect {
 	s := &suspect{
-		key: append([]byte{}, p.key...), state: source.state(p.source), since: at, lake: lake.state(p.lake), lakeSince: lakeAt,
+		key: append([]byte{}, p.key...), state: source.state(p.source), since: at, lake: lake.state(p.lake),
 		differences: compareKey(p.source, p.lake),
 	}
 	switch {
@@ -64,7 +64,7 @@ func (c *comparison) proves(e *evidence, s *suspect) bool {
 	switch {
 	case s.looks < 2:
 		return false
-	case e.source.through != nil && e.source.through.Before(s.lakeSince):
+	case e.source.through != nil && (s.lakeSince.IsZero() || e.source.through.Before(s.lakeSince)):
 		return false // the lake may have what the source has not yet
 	case !e.watermark.Time.IsZero() && !e.watermark.Time.Before(s.since.at):
 		return true
@@ -161,7 +161,7 @@ func (s *settling) look(ctx context.Context) error {
 		return fmt.Errorf("read source: %w", err)
 	}
 	e.source = s.momentOf(&at)
-	lake, lakeAt, err := s.read(ctx, s.lake, part)
+	lake, _, err := s.read(ctx, s.lake, part)
 	if err != nil {
 		return fmt.Errorf("read lake: %w", err)
 	}
@@ -176,7 +176,7 @@ func (s *settling) look(ctx context.Context) error {
 			s.report.InFlight++
 			continue
 		}
-		keep, err := s.again(old, s.suspect(source, lake, p, e.source, lakeAt.Newest.Committed), &e)
+		keep, err := s.again(old, s.suspect(source, lake, p, e.source), &e)
 		if err != nil {
 			return err
 		}
@@ -238,7 +238,9 @@ func (s *settling) read(ctx context.Context, side Reader, part Part) (*rowSet, P
 func (s *settling) again(old, seen *suspect, e *evidence) (bool, error) {
 	old.differences, old.behind = seen.differences, seen.behind
 	if seen.lake != old.lake {
-		old.lake, old.lakeSince = seen.lake, seen.lakeSince
+		old.lake, old.lakeSince = seen.lake, time.Time{}
+	} else if old.lakeSince.IsZero() {
+		old.lakeSince = e.source.at // past the reading of the lake at the look before
 	}
 	if seen.state != old.state {
 		old.state, old.since, old.looks, old.moved = seen.state, seen.since, 0, true

@@ -101,6 +101,9 @@ func (t *TableReport) notes() []string {
 	if t.Source.Through != nil {
 		notes = append(notes, fmt.Sprintf("%s: the source follows another server: it had what was committed there up to %s", t.Table, t.Source.Through.UTC().Format("2006-01-02T15:04:05.000000Z")))
 	}
+	if t.Source.Doubt != "" {
+		notes = append(notes, t.Table+": the source: "+t.Source.Doubt)
+	}
 	if t.InFlight > 0 {
 		notes = append(notes, fmt.Sprintf("%s: keys that were in flight and agree now: %d", t.Table, t.InFlight))
 	}

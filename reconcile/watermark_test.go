@@ -124,3 +124,26 @@ func TestSourceThatFollows(t *testing.T) {
 		})
 	}
 }
+
+// A row that was deleted leaves no commit time in the lake: a source that is
+// behind and has the row still is not told from a lake that has lost it.
+func TestDeletedBehindTheLake(t *testing.T) {
+	for _, newest := range []time.Time{{}, begin.Add(-time.Minute)} {
+		w := newWorld()
+		w.follows, w.newest = true, newest
+		w.lake = w.lake[:599]
+		w.through = begin.Add(-20 * time.Second)
+		for i := 1; i < 200; i++ {
+			w.after(time.Duration(i)*time.Second, func(w *world) {
+				w.setLake(50, changesRow(50)[1].Text, w.now)
+				w.through = w.now.Add(-20 * time.Second)
+				if i == 20 {
+					w.source = w.source[:599]
+				}
+			})
+		}
+		if got := w.run(t, reconcile.Options{}); got.Verdict != reconcile.Equal || got.InFlight != 1 {
+			t.Errorf("newest commit of the lake %v: %s %+v %s", newest, got.Verdict, got.Counts, got.Why)
+		}
+	}
+}

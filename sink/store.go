@@ -82,7 +82,10 @@ const (
 
 // A Batch is one atomic commit.
 type Batch struct {
-	Parent     string            // the commit id that the table must still have; empty for none
+	Parent string // the commit id that the table must still have; empty for none
+	// Snapshot is the newest snapshot that the table must still have, 0 for none;
+	// nil does not ask. Others than sinks change it, and not the commit id.
+	Snapshot   *int64
 	ID         string            // the commit id that it gets, unique
 	Properties map[string]string // to set, PropertyCommit among them
 	Files      []File            // to write beside the data

@@ -70,6 +70,6 @@ func (b *bench) engine(ctx context.Context, r engineRun) error {
 	if err := answerOf(exec.CommandContext(ctx, b.python, "bench/sink/engines.py", string(task)), &a); err != nil {
 		return err
 	}
-	b.report(a.Version+", "+r.name, r.commit, changes, a.Seconds, a.Peak)
+	b.report(a.Version+", "+r.name, r.commit, changes, delivered{Seconds: a.Seconds, Peak: a.Peak})
 	return b.check(ctx, r.table, changes)
 }

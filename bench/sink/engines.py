@@ -20,7 +20,9 @@ import engine  # noqa: E402
 
 class Spark:
     def __init__(self, task):
-        self.session = engine.Spark({"lake": task["lake"], "jars": task["jars"], "memory": "4g"}).session
+        # As one would run it, not as tests do.
+        settings = {"adaptive": "true", "partitions": "8", "java": "", "memory": "4g"}
+        self.session = engine.Spark({"lake": task["lake"], "jars": task["jars"], **settings}).session
         jvm = self.session.sparkContext._jvm
         self.version = f"Spark {self.session.version} with Iceberg {jvm.org.apache.iceberg.IcebergBuild.version()}"
         self.table, self.changes = task["table"], task["changes"]

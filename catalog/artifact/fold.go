@@ -96,7 +96,7 @@ func currentView(d Dialect, t *catalog.Table) ([]byte, error) {
 		b.WriteString("-- Current rows of a table without a key: the newest load and the inserts after it,\n" +
 			"-- each once, however often it was delivered. An update or a delete of such a table\n" +
 			"-- means nothing, since nothing says of which row it speaks.\n" + create +
-			query([]cte{f.newest()}, "SELECT DISTINCT\n"+f.unkeyedColumns()+"\nFROM "+f.log+" AS c\nCROSS JOIN newest AS n\nWHERE "+f.inserted()) + ";\n")
+			query([]cte{f.newest()}, f.unkeyedRows(f.log, "")) + ";\n")
 	default:
 		return nil, errors.New("no view for mode " + string(t.Mode))
 	}

@@ -260,18 +260,13 @@ LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffi
 func (f *fold) unkeyedChanges() ([]cte, string) {
 	position := f.d.quote(catalog.ColumnPosition)
 	names := f.d.list(viewColumnNames(f.t), "c.")
-	return []cte{f.newest()}, fmt.Sprintf(`SELECT DISTINCT
-%s,
-  false AS cdc_ghost
-FROM ${added} AS c
-CROSS JOIN newest AS n
-WHERE %s
+	return []cte{f.newest()}, fmt.Sprintf(`%s
 UNION ALL
 SELECT %s, true
 FROM %s AS c
 CROSS JOIN newest AS n
 WHERE NOT %s
-  OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedColumns(), f.inserted(), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
+  OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedRows("${added}", ", false AS cdc_ghost"), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
 		position, position, f.log)
 }
 

@@ -40,3 +40,24 @@ func (f *fold) unkeyedColumns() string {
 	}
 	return b.String() + f.metadata("c."+f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnCommittedAt))
 }
+
+// unkeyedRows selects the current rows among those of a relation: one of each
+// position, since a record that was delivered again may have been made a row by
+// another pipeline file.
+func (f *fold) unkeyedRows(from, more string) string {
+	names := viewColumnNames(f.t)
+	order := []string{catalog.ColumnCommittedAt}
+	for _, c := range f.columns {
+		order = append(order, c.Name)
+	}
+	return fmt.Sprintf(`SELECT %s%s
+FROM (
+SELECT
+%s,
+  row_number() OVER (PARTITION BY c.%s ORDER BY %s) AS cdc_copy
+FROM %s AS c
+CROSS JOIN newest AS n
+WHERE %s
+) AS r
+WHERE r.cdc_copy = 1`, f.d.list(names, "r."), more, f.unkeyedColumns(), f.d.quote(catalog.ColumnPosition), f.d.list(order, "c."), from, f.inserted())
+}

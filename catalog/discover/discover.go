@@ -145,20 +145,28 @@ func each(err error) []error {
 // schema.table with % for any text; all tables without patterns. It fails when
 // that is none.
 func Select(s *catalog.SourceSchema, patterns []string) ([]*catalog.SourceTable, error) {
+	tables, err := Filter(s, patterns)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(s.Tables) == 0:
+		return nil, errors.New("the source has no table, or none that the account may see")
+	case len(tables) == 0:
+		return nil, fmt.Errorf("--tables: %s matches none of the source's tables, such as %s", strings.Join(patterns, ", "), s.Tables[0].FullName())
+	}
+	return tables, nil
+}
+
+// Filter returns what Select does, which may be nothing: it fails only when a
+// pattern is none.
+func Filter(s *catalog.SourceSchema, patterns []string) ([]*catalog.SourceTable, error) {
 	for _, p := range patterns {
 		if err := catalog.CheckPattern(p); err != nil {
 			return nil, fmt.Errorf("--tables: %w, such as %[2]s.%% for all of schema %[2]s, got %[2]q", err, p)
 		}
 	}
-	if len(s.Tables) == 0 {
-		return nil, errors.New("the source has no table, or none that the account may see")
-	}
 	filter := catalog.Pipeline{Include: patterns}
-	tables := slices.DeleteFunc(slices.Clone(s.Tables), func(t *catalog.SourceTable) bool { return filter.Excluded(t.FullName()) })
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("--tables: %s matches none of the source's tables, such as %s", strings.Join(patterns, ", "), s.Tables[0].FullName())
-	}
-	return tables, nil
+	return slices.DeleteFunc(slices.Clone(s.Tables), func(t *catalog.SourceTable) bool { return filter.Excluded(t.FullName()) }), nil
 }
 
 // An updater makes one Result.

@@ -43,13 +43,17 @@ func (l *Lake) Apply(ctx context.Context, p *catalog.Pipeline) (*Plan, error) {
 	return done, nil
 }
 
-// applyTable brings one table up to date, or finds that it is.
+// applyTable brings one table up to date, or finds that it is. The plan is nil
+// when the table is left out.
 func (l *Lake) applyTable(ctx context.Context, t *catalog.Table) (*TablePlan, error) {
 	var last error
 	for range attempts {
 		current, err := l.load(ctx, t)
 		if err != nil {
 			return nil, err
+		}
+		if current == nil && l.OnlyExisting {
+			return nil, nil //nolint:nilnil // left out
 		}
 		plan, err := l.planTable(ctx, t, current)
 		if err != nil {

@@ -43,6 +43,9 @@ type Lake struct {
 	Location string
 	// AllowDrop lets columns go that the pipeline file does not have.
 	AllowDrop bool
+	// OnlyExisting leaves out the tables that are not there: somebody else makes
+	// them.
+	OnlyExisting bool
 }
 
 // ErrRefused is wrapped by Apply when the plan has refusals. Then nothing was

@@ -82,6 +82,9 @@ func (l *Lake) Plan(ctx context.Context, p *catalog.Pipeline) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
+		if current == nil && l.OnlyExisting {
+			continue
+		}
 		tp, err := l.planTable(ctx, t, current)
 		if err != nil {
 			return nil, fmt.Errorf("plan table %s: %w", fullName(t), err)

@@ -9,9 +9,9 @@
 // record too, with a Fault, and never hides a record that begins a line after
 // it. Where nothing stands between objects, one that was cut takes along those
 // that follow it, up to the next line that begins with an object. A file that
-// ends inside an object was cut off, and says so with an error. The package
-// does not look into a record's data, and does not undo the aggregation of the
-// Kinesis Producer Library, which DMS does not use.
+// ends inside an object or a list of them was cut off, and says so with an
+// error. The package does not look into a record's data, and does not undo the
+// aggregation of the Kinesis Producer Library, which DMS does not use.
 package capture
 
 import (

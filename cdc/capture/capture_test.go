@@ -61,6 +61,8 @@ func TestSplit(t *testing.T) {
 		{"cut with nothing between", `{"a":"x{"b":2}{"c":3}` + "\n" + `{"d":4}{"e":5}`, []string{`<{"a":"x{"b":2}{"c":3}>`, `{"d":4}`, `{"e":5}`}},
 		{"a last line that is cut", "{\"a\":1}\n{\"b\":{\"c\":2}\r\n\n", []string{`{"a":1}`, "<{\"b\":{\"c\":2}\r\n\n>"}},
 		{"junk", "hello {\"a\":1}\n{\"b\":2}", []string{`<hello {"a":1}>`, `{"b":2}`}},
+		{"a list with a cut in its last line", "[\n{\"a\":1},\n{\"b\":\"x}]\n", []string{`{"a":1}`, `<{"b":"x}]>`}},
+		{"lists", "[[{}],[]]\n]\n[{}]", []string{`{}`, `{}`}},
 		{"junk at the end", "{}\nbye", []string{`{}`, `<bye>`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,11 +82,14 @@ func TestSplit(t *testing.T) {
 func TestSplitCutOff(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, in, want string }{
-		{"between strings", "{\"a\":1}{\"b\":", "line 1"},
-		{"in a string", "{\"a\":1}\n{\"b", "line 2"},
-		{"in a list", "{\"a\":1}\n{\"records\":[{\"recordId\":\"r\"},", "line 2"},
-		{"pretty", "{\"a\":1}\n{\n\t\"b\":\t{\n", "line 2"},
-		{"after a line that is cut too", "{\"a\":1}\n{\"b\":\n{\"c\":", "line 3"},
+		{"between strings", "{\"a\":1}{\"b\":", "line 1: cut off: the object"},
+		{"in a string", "{\"a\":1}\n{\"b", "line 2: cut off: the object"},
+		{"in a list", "{\"a\":1}\n{\"records\":[{\"recordId\":\"r\"},", "line 2: cut off: the object"},
+		{"pretty", "{\"a\":1}\n{\n\t\"b\":\t{\n", "line 2: cut off: the object"},
+		{"after a line that is cut too", "{\"a\":1}\n{\"b\":\n{\"c\":", "line 3: cut off: the object"},
+		{"between the elements of a list", "[\n{\"a\":1},\n{\"b\":2},\n", "line 1: cut off: the list"},
+		{"before the end of a list", "{\"a\":1}\n[[{\"b\":2}],\n[{\"c\":3}]\n", "line 2: cut off: the list"},
+		{"in an object of a list", "[{\"a\":1},\n{\"b\":", "line 2: cut off: the object"},
 	} {
 		var objects []string
 		var last error
@@ -96,7 +101,7 @@ func TestSplitCutOff(t *testing.T) {
 		if len(objects) == 0 || objects[0] != `{"a":1}` {
 			t.Errorf("%s: objects %q before the end", test.name, objects)
 		}
-		if _, ok := errors.AsType[*capture.ReadError](last); !ok || last.Error() != "read records: "+test.want+": cut off: the object that begins there does not end" {
+		if _, ok := errors.AsType[*capture.ReadError](last); !ok || last.Error() != "read records: "+test.want+" that begins there does not end" {
 			t.Errorf("%s: error %v", test.name, last)
 		}
 	}

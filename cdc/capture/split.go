@@ -37,9 +37,9 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // An object that does not end is told by a line break inside a string, by a
 // line that begins with an object where none may stand, or by the end of r. It
 // is broken up to its first line that begins with an object, where reading
-// goes on. Where r ends inside an object, r was cut off, which is an error; one
-// that has the last line to itself, its line break included, is broken only. A
-// byte order mark is skipped where r begins.
+// goes on. Where r ends inside an object or a list of them, r was cut off, which
+// is an error; an object that has the last line to itself, its line break
+// included, is broken only. A byte order mark is skipped where r begins.
 //
 // An error is a *ReadError and comes after the objects that were whole before it.
 func Split(r io.Reader) iter.Seq2[Object, error] {
@@ -69,6 +69,9 @@ type splitter struct {
 	start int // where the object begins; -1 between objects
 	line  int // of the byte at at
 	first int // line of start
+
+	lists  int // brackets that are open around the objects
+	opened int // line of the outermost
 
 	object  bool // of the brace kind; else junk up to the end of the line
 	depth   int
@@ -102,6 +105,8 @@ func (s *splitter) next() (p Object, ok bool, err error) {
 				return Object{}, false, fmt.Errorf("line %d: cut off: the object that begins there does not end", p.Line)
 			}
 			return p, true, nil
+		case s.eof && s.lists > 0:
+			return Object{}, false, fmt.Errorf("line %d: cut off: the list that begins there does not end", s.opened)
 		case s.eof:
 			return Object{}, false, nil
 		}
@@ -186,7 +191,15 @@ func (s *splitter) step(c byte) (p Object, ok bool) {
 // begin looks at a byte between objects.
 func (s *splitter) begin(c byte) {
 	switch c {
-	case ' ', '\t', '\r', '\n', '[', ']', ',':
+	case ' ', '\t', '\r', '\n', ',':
+		return
+	case '[':
+		if s.lists++; s.lists == 1 {
+			s.opened = s.line
+		}
+		return
+	case ']':
+		s.lists = max(s.lists-1, 0)
 		return
 	}
 	s.start, s.first, s.object = s.at, s.line, c == '{'
@@ -232,6 +245,7 @@ func (s *splitter) breakOff(end int) Object {
 	s.at, s.column0 = end, false
 	p := s.cut(end)
 	p.Broken = true
+	s.lists = 0 // it may hold their ends
 	return p
 }
 

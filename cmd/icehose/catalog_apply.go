@@ -92,9 +92,10 @@ func (cmd *catalogPlanCmd) Run(ctx context.Context, env *environment, global *cl
 
 // catalogApplyCmd makes real tables what the pipeline file says.
 type catalogApplyCmd struct {
-	Pipeline  string        `required:"" help:"The pipeline file." placeholder:"FILE"`
-	AllowDrop bool          `help:"Drop columns that the pipeline file does not have."`
-	Delivery  deliveryFlags `embed:""`
+	Pipeline     string        `required:"" help:"The pipeline file." placeholder:"FILE"`
+	AllowDrop    bool          `help:"Drop columns that the pipeline file does not have."`
+	OnlyExisting bool          `help:"Create no tables; evolve those that are there, where something else creates them."`
+	Delivery     deliveryFlags `embed:""`
 	lakeFlags
 }
 
@@ -122,7 +123,7 @@ func (cmd *catalogApplyCmd) Run(ctx context.Context, env *environment, global *c
 	if err != nil {
 		return err
 	}
-	l.AllowDrop = cmd.AllowDrop
+	l.AllowDrop, l.OnlyExisting = cmd.AllowDrop, cmd.OnlyExisting
 	plan, err := l.Apply(ctx, p)
 	closed := done()
 	if plan != nil && (err == nil || errors.Is(err, lake.ErrRefused)) {

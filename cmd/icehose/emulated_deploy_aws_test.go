@@ -206,6 +206,8 @@ func TestEmulatedDeploy(t *testing.T) {
 	d.changeRunning(t, wantCalls)
 
 	d.deploy(t, 0, "", "stop", "dev")
+	inOrder(t, d.deploy(t, 0, "", "stop", "dev"), "is stopped")
+	inOrder(t, d.deploy(t, 0, "", "deploy", "dev"), "nothing to change", "!! the DMS task is stopped: make start ENV=dev")
 	wantCalls("stop", "StopReplicationTask")
 	d.deploy(t, 0, "", "start", "dev")
 	wantCalls("start", resume...)

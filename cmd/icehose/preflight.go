@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -86,7 +87,7 @@ func (cmd *preflightCmd) lookAtPostgres(ctx context.Context, dsn string) (*prefl
 	if err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))); err != nil {
 		return nil, err
 	}
-	return newPreflightResult(s, found), nil
+	return cmd.result(s, found), nil
 }
 
 func (cmd *preflightCmd) lookAtMySQL(ctx context.Context, dsn string) (*preflightResult, error) {
@@ -105,19 +106,26 @@ func (cmd *preflightCmd) lookAtMySQL(ctx context.Context, dsn string) (*prefligh
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	return newPreflightResult(s, found), nil
+	return cmd.result(s, found), nil
 }
 
-// choose leaves the tables that the patterns select. A source without tables
-// still has settings to look at.
+// choose leaves the tables that the patterns select. Where that is none, there
+// is still a server to look at.
 func (cmd *preflightCmd) choose(s *catalog.SourceSchema) (err error) {
-	if len(cmd.Tables) > 0 {
-		s.Tables, err = discover.Select(s, cmd.Tables)
-	}
+	s.Tables, err = discover.Filter(s, cmd.Tables)
 	return err
 }
 
-func newPreflightResult(s *catalog.SourceSchema, found []catalog.Finding) *preflightResult {
+func (cmd *preflightCmd) result(s *catalog.SourceSchema, found []catalog.Finding) *preflightResult {
+	filter := catalog.Pipeline{Include: cmd.Tables}
+	named := func(f catalog.Finding) bool { return len(cmd.Tables) > 0 && !filter.Excluded(f.Object) } // says itself why the table is none
+	if len(s.Tables) == 0 && !slices.ContainsFunc(found, named) {
+		found = append(found, catalog.Finding{
+			ID: "no_table", Severity: catalog.SeverityWarning, Object: strings.Join(cmd.Tables, ", "), What: "no table is selected that the account may see",
+			Consequence: "only the server was looked at, and a task with this account finds nothing to read", Fix: "correct --tables, or grant the account SELECT on the tables",
+		})
+		catalog.SortFindings(found)
+	}
 	return &preflightResult{Engine: s.Engine, Version: s.Version, Tables: len(s.Tables), Findings: append([]catalog.Finding{}, found...)}
 }
 

@@ -115,7 +115,7 @@ func (cmd *reconcileCmd) Run(ctx context.Context, env *environment, global *cli)
 
 // options turns flags into those of a run.
 func (cmd *reconcileCmd) options(p *catalog.Pipeline) (o reconcile.Options, err error) {
-	o = reconcile.Options{Tables: cmd.Tables, Sample: cmd.Sample, Timeout: cmd.Timeout, ShowKeys: cmd.ShowKeys, Now: time.Now}
+	o = reconcile.Options{Tables: cmd.Tables, Sample: cmd.Sample, Timeout: cmd.Timeout, ShowKeys: cmd.ShowKeys, Now: time.Now, Identity: cmd.Place()}
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys, p); err != nil {
 			return o, err

@@ -92,23 +92,20 @@ func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) e
 	if err != nil {
 		return err
 	}
-	if cmd.Send && plan.unread == nil && plan.actions[redrive.Reconcile] > 0 && cmd.Keys == "" {
+	if cmd.Send && plan.failed == nil && plan.actions[redrive.Reconcile] > 0 && cmd.Keys == "" {
 		return fmt.Errorf("redrive: %d failures are of mirrors, to which nothing may be sent late: give --keys FILE for their keys; nothing was sent",
 			plan.actions[redrive.Reconcile])
 	}
 	if err := cmd.writeKeys(plan); err != nil {
 		return err
 	}
-	if plan.unread != nil {
+	if plan.failed != nil {
 		cmd.Send = false
-		return errors.Join(plan.print(env.stdout, cmd, global.JSON), plan.unread)
 	}
 	if cmd.Send {
-		if err := cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t, mirrors...), plan); err != nil {
-			return err
-		}
+		plan.failed = cmd.send(ctx, env, clouds, files, redrive.NewPlanner(p, t, mirrors...), plan)
 	}
-	return plan.print(env.stdout, cmd, global.JSON)
+	return errors.Join(plan.print(env.stdout, cmd, global.JSON), plan.failed)
 }
 
 func (cmd *redriveCmd) check() error {
@@ -176,7 +173,7 @@ type redrivePlan struct {
 	rejects  []string
 	refused  map[string]int64 // records that the stream did not take this time, by its code
 	unplaced []redriveUnplaced
-	unread   error // of sources that could not be read to their end
+	failed   error // what was not read, or not sent, to its end
 }
 
 // A redriveUnplaced is an object with rows that may be of several tables.
@@ -218,7 +215,7 @@ func (cmd *redriveCmd) plan(ctx context.Context, files []source, planner *redriv
 			return nil
 		})
 		if _, cut := errors.AsType[*sourceError](err); cut && ctx.Err() == nil {
-			plan.unread = errors.Join(plan.unread, fmt.Errorf("%w: the plan has what could be read, and nothing was sent; fetch the object again, or name the others only", err))
+			plan.failed = errors.Join(plan.failed, fmt.Errorf("%w: the plan has what could be read, and nothing was sent; fetch the object again, or name the others only", err))
 			continue
 		}
 		if err != nil {
@@ -345,15 +342,9 @@ func (cmd *redriveCmd) writeKeys(plan *redrivePlan) error {
 }
 
 // left is how many failures still want something done.
-func (p *redrivePlan) left(cmd *redriveCmd) int64 {
-	n := p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow] + p.rejected
-	if !cmd.Send {
-		n += p.actions[redrive.Send]
-	}
-	for _, refused := range p.refused {
-		n += refused
-	}
-	return n
+func (p *redrivePlan) left() int64 {
+	return p.actions[redrive.Repair] + p.actions[redrive.Unclear] + p.actions[redrive.Reconcile] + p.actions[redrive.WriteRow] +
+		p.actions[redrive.Send] - p.sent - p.skipped
 }
 
 func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
@@ -372,7 +363,7 @@ func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
 		err = enc.Encode(map[string]any{
 			"groups": groups, "keys": len(p.keys), "rows_written": p.rows, "sent": p.sent, "sent_before": p.skipped, "rejected": p.rejected,
 			"rejected_at": append([]string{}, p.rejects...), "refused": p.refused, "unplaced": append([]redriveUnplaced{}, p.unplaced...),
-			"dry_run": !cmd.Send, "left": p.left(cmd), "complete": p.unread == nil,
+			"dry_run": !cmd.Send, "left": p.left(), "complete": p.failed == nil,
 		})
 	} else {
 		err = p.printText(w, cmd, groups)
@@ -380,7 +371,7 @@ func (p *redrivePlan) print(w io.Writer, cmd *redriveCmd, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
-	if p.left(cmd) > 0 && p.unread == nil {
+	if p.left() > 0 && p.failed == nil {
 		return exitError(exitDifferent)
 	}
 	return nil

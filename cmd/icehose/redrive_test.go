@@ -222,9 +222,10 @@ func TestRedriveIsCutOff(t *testing.T) {
 		}
 		return http.StatusOK
 	}
-	status, _, stderr := runCommand(t, sendArgs...)
-	if status != exitTrouble || !strings.Contains(stderr, "icehose: send records: put records: ") || len(k.records) != 1 {
-		t.Fatalf("status %d, %d records\n%s", status, len(k.records), stderr)
+	status, stdout, stderr := runCommand(t, sendArgs...)
+	if status != exitTrouble || !strings.Contains(stderr, "icehose: send records: put records: ") || len(k.records) != 1 ||
+		!strings.Contains(stdout, "3 send: 1 sent to changes, 0 had been sent before\n") {
+		t.Fatalf("status %d, %d records\n%s%s", status, len(k.records), stdout, stderr)
 	}
 	k.answer, k.status = func(int, int) string { return "" }, nil
 	if status, stdout, stderr := runCommand(t, sendArgs...); status != exitDifferent || !strings.Contains(stdout, "2 sent to changes, 1 had been sent before") {

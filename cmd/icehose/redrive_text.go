@@ -75,7 +75,7 @@ func (p *redrivePlan) meaning(a redrive.Action, cmd *redriveCmd) string {
 		switch {
 		case !cmd.Send:
 			return "the transform takes these changelog records now; nothing was sent: --send --stream NAME does it"
-		case p.skipped > 0 || p.rejected > 0 || len(p.refused) > 0:
+		case p.sent < p.actions[redrive.Send]:
 			return fmt.Sprintf("%s sent to %s, %s had been sent before", thousands(p.sent), cmd.Stream, thousands(p.skipped))
 		}
 		return "sent to " + cmd.Stream

@@ -12,7 +12,6 @@ import (
 	"icehose/catalog"
 	"icehose/reconcile"
 	"icehose/reconcile/emf"
-	"icehose/reconcile/history"
 	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
 )
@@ -84,7 +83,7 @@ func (cmd *reconcileCmd) measure(c *comparison) error {
 // publish appends to the history, and writes the metrics and the page.
 func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
 	if cmd.History {
-		if err := cmd.remember(ctx, c); err != nil {
+		if err := job.Remember(ctx, &cmd.Flags, job.Database(c.pipeline), c.report); err != nil {
 			return err
 		}
 	}
@@ -108,17 +107,6 @@ func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
-}
-
-// remember appends to the history, beside whoever writes other tables.
-func (cmd *reconcileCmd) remember(ctx context.Context, c *comparison) (err error) {
-	store, err := cmd.OpenLake(ctx, iceberg.Options{Beside: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	_, err = history.Append(ctx, store.Tables(), job.Database(c.pipeline), c.report)
-	return err
 }
 
 // writePrivate writes a file with values of the source, in one step, for its

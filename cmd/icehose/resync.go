@@ -42,7 +42,8 @@ table's loads: in the pipeline file: rows that the load brings then win over
 every change before it, and lose to every change after it. Prints what to do,
 in order. Run it before the load begins, never after: rows that have come by then
 would count as left over. So run again it announces nothing while the last load is
-not finished, and prints the steps anew; --again starts over.
+not finished, says how old its floor is, and prints the steps anew; --again starts
+over.
 
 Exit status: 0 announced, 2 not possible, and nothing written.
 
@@ -57,6 +58,7 @@ type resyncResult struct {
 	Since string `json:"since"`
 	// Already says that the load was announced before, and is not finished.
 	Already bool   `json:"already_announced,omitempty"`
+	Note    string `json:"note,omitempty"`
 	SQL     string `json:"sql,omitempty"`
 	// Swept is what became of the ghosts in a lake of our own.
 	Swept *sweep.Result `json:"swept,omitempty"`
@@ -81,6 +83,10 @@ func (cmd *resyncStartCmd) Run(ctx context.Context, env *environment, global *cl
 		"aws dms describe-table-statistics --replication-task-arn ARN until the table's state is \"Table completed\", then until the stream's last load record is in the lake",
 		"icehose resync finish " + shellWord(t.Source) + " --pipeline " + shellWord(cmd.Pipeline) + ", with --lake or --catalog where icehose sink writes the lake",
 	}}
+	if already {
+		result.Note = fmt.Sprintf("the floor is %s old: rows of the load give way to every change since then, so no change is lost, but a row that was changed since is not repaired; "+
+			"--again announces a new floor for a load that has not begun, icehose resync finish ends one that is done", ageText(time.Since(load.Since)))
+	}
 	if p.Source.Position.Source == cdc.SourcePostgres {
 		result.Steps = append(result.Steps, "never restart the task in place of resuming it: that makes a new replication slot, and changes between the two are lost")
 	}
@@ -168,6 +174,15 @@ func (cmd *resyncStartCmd) position(ctx context.Context, env *environment, t *ca
 	return body, now, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
 
+// ageText is an age for people: in days, or below two of them in hours and minutes.
+func ageText(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	d = max(d, 0)
+	return fmt.Sprintf("%d hours %d minutes", d/time.Hour, d%time.Hour/time.Minute)
+}
+
 // shellWord quotes a word for a shell, if it needs it.
 func shellWord(s string) string {
 	for _, r := range s {
@@ -188,6 +203,9 @@ func (r *resyncResult) print(w io.Writer, asJSON bool) error {
 		already = ": announced before, and not finished"
 	}
 	fmt.Fprintf(&b, "table %s, floor %s, since %s%s\n", r.Table, r.Floor, r.Since, already)
+	if r.Note != "" {
+		fmt.Fprintf(&b, "note: %s\n", r.Note)
+	}
 	if r.SQL != "" {
 		fmt.Fprintf(&b, "\n%s\n\n", r.SQL)
 	}

@@ -54,6 +54,7 @@ func TestMariaDBCatalog(t *testing.T) {
 		{"catalog diff", 0, "0 differences"},
 		{"catalog generate --pipeline pipeline.yaml --out made", 2, "column born loses values of date"},
 		{"preflight", 1, "warning  no_primary_key  shop.note"},
+		{"preflight --tables shop.nothing", 1, "warning  no_table  shop.nothing: "},
 		{"resync start shop.item", 0, "table shop.item, floor 0000000000000000"},
 	} {
 		if out, status := run(strings.Fields(test.args)...); status != test.status || !strings.Contains(out, test.want) {

@@ -75,6 +75,16 @@ func TestLiveCatalog(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "note  out_of_line  public.note") {
 		t.Errorf("preflight: status %d: %s", status, out)
 	}
+	// What is no table for a task is told, and the server is looked at all the same.
+	exec1(t, conn, `CREATE UNLOGGED TABLE scratch (id integer PRIMARY KEY)`)
+	exec1(t, conn, `ALTER ROLE CURRENT_USER SET statement_timeout = '10min'`)
+	for tables, want := range map[string]string{"public.scratch": "warning  unlogged_table  public.scratch", "public.nothing": "warning  no_table  public.nothing: "} {
+		out, stderr, status := runLive(t, dir, server.DSN(), "preflight", "--tables", tables)
+		if status != 1 || !strings.Contains(out, want) || !strings.Contains(out, "warning  timeout  statement_timeout") || !strings.Contains(out, ": 0 tables, ") {
+			t.Errorf("preflight of %s: status %d: %s%s", tables, status, out, stderr)
+		}
+	}
+	exec1(t, conn, `ALTER ROLE CURRENT_USER RESET statement_timeout`)
 	out, stderr, status := runLive(t, dir, server.DSN(), "resync", "start", "public.item", "--pipeline", "live.yaml")
 	if status != 0 {
 		t.Fatalf("resync: status %d: %s%s", status, out, stderr)

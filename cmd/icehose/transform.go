@@ -62,10 +62,11 @@ records of a Kinesis stream (icehose capture; aws kinesis get-records), or event
 of a Firehose Lambda, and transforms them with the Lambda's code. Rows go to standard
 output, one a line; records that fail to standard error as JSON without values; a
 summary follows. --json makes the summary JSON too. An event that the Lambda
-cannot read, and a file that is cut off, end the run: what came before is good.
+cannot answer counts as one failed record. A file that is cut off ends the run:
+what came before is good.
 
 Exit status: 0 every record was delivered or dropped, 1 some failed, 2 it could
-not be done, or not to the end.
+not be done, or not to the end, or there were events that the Lambda cannot answer.
 
 Examples:
   icehose transform --pipeline pipeline.yaml events.ndjson.zst | head
@@ -95,7 +96,7 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 	}
 	err = errors.Join(err, run.out.Flush())
 	if err == nil || endsEarly(err) {
-		err = errors.Join(err, run.summary(env.stderr, global.JSON))
+		err = errors.Join(err, run.summary(env.stderr, global.JSON), run.unanswered)
 	}
 	if err == nil && run.failed > 0 {
 		return exitError(exitDifferent)
@@ -105,12 +106,17 @@ func (cmd *transformCmd) Run(ctx context.Context, env *environment, global *cli)
 
 // file transforms one file. No batch goes beyond it.
 func (cmd *transformCmd) file(ctx context.Context, env *environment, name string, run *transformRun) error {
+	events, unread := false, 0
+	var first error
 	err := readObjects(ctx, env, name, cmd.Format, func(o capture.Object) error {
 		event, err := openEvent(o)
-		if err != nil {
-			return err
-		}
-		if event != nil {
+		events = events || o.Format == capture.Firehose
+		switch {
+		case err != nil:
+			unread++
+			first = cmp.Or(first, err)
+			o.Broken = o.Broken || o.Format == capture.Firehose
+		case event != nil:
 			return errors.Join(run.flush(), run.event(event))
 		}
 		for _, r := range o.Records() {
@@ -122,19 +128,22 @@ func (cmd *transformCmd) file(ctx context.Context, env *environment, name string
 		}
 		return nil
 	})
+	if events && unread > 0 {
+		run.unanswered = errors.Join(run.unanswered, fmt.Errorf("%s: %d events that the Lambda cannot answer, the first at %w", name, unread, first))
+	}
 	return errors.Join(err, run.flush())
 }
 
 // openEvent takes a Firehose event apart as the Lambda does; nil when the
-// object is none. One that the Lambda cannot answer is a text that cannot be
-// read on.
+// object is none. An error says that the Lambda cannot answer it, if what is
+// damaged is an event: the file's other objects tell.
 func openEvent(o capture.Object) (*firehose.Event, error) {
-	if o.Broken || o.Format != capture.Firehose {
+	if !o.Broken && o.Format != capture.Firehose && o.Format != capture.Auto {
 		return nil, nil //nolint:nilnil // most objects are no events
 	}
 	event, err := firehose.Open(o.Text)
 	if err != nil {
-		return nil, &capture.ReadError{Err: fmt.Errorf("line %d: %w", o.Line, err)}
+		return nil, fmt.Errorf("line %d: %w", o.Line, err)
 	}
 	return event, nil
 }
@@ -229,6 +238,7 @@ type transformRun struct {
 	records     int64 // before the batch
 	failed      int64
 	counts      map[transformEnd]int64
+	unanswered  error // events that the Lambda cannot answer
 	line        []byte
 }
 

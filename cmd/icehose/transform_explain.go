@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,15 +59,15 @@ func (cmd *transformCmd) explain(ctx context.Context, env *environment, global *
 func (cmd *transformCmd) find(ctx context.Context, env *environment, want int) (found capturedRecord, count int, err error) {
 	for _, name := range inputsOf(cmd.Files) {
 		err = readObjects(ctx, env, name, cmd.Format, func(o capture.Object) error {
-			records, err := recordsOf(o)
+			records, damage := recordsOf(o)
 			for _, r := range records {
 				count++
 				if count == want || cmd.ID != "" && (r.ID == cmd.ID || r.record.Origin.Sequence == cmd.ID) {
 					found = r
-					return errFound
+					return cmp.Or(damage, errFound)
 				}
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			break
@@ -90,12 +91,13 @@ type capturedRecord struct {
 }
 
 // recordsOf returns the records of an object: those of an event as the Lambda
-// reads them.
+// reads them, or one and an error where it cannot.
 func recordsOf(o capture.Object) ([]capturedRecord, error) {
 	event, err := openEvent(o)
-	if err != nil {
-		return nil, err
+	if o.Format != capture.Firehose {
+		err = nil
 	}
+	o.Broken = o.Broken || err != nil
 	captured := o.Records()
 	out := make([]capturedRecord, len(captured))
 	for i, r := range captured {
@@ -105,7 +107,7 @@ func recordsOf(o capture.Object) ([]capturedRecord, error) {
 			out[i].ID, out[i].Data = out[i].record.ID, out[i].record.Data
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // A story is an explanation as it is printed.

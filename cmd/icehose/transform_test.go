@@ -35,6 +35,7 @@ func TestTransformStatus(t *testing.T) {
 		lines = append(lines, loadOfLog(i, quotes))
 	}
 	event := func(records ...string) string { return `{"records":[` + strings.Join(records, ",") + "]}\n" }
+	damaged := `{"records":[{"recordId":"r1",}]}` + "\n"
 	huge := loadOfLog(1, `"`+strings.Repeat("x", 5<<20)+`"`) + "\n"
 	for _, test := range []struct {
 		name, in string
@@ -49,9 +50,17 @@ func TestTransformStatus(t *testing.T) {
 		{"second event cut off", event(eventRecord(0, good)) + event(eventRecord(1, good))[:90], nil, exitTrouble, []string{"1 records: 1 delivered", "line 2: cut off: "}},
 		{"list cut off", "{\n  \"Records\": [\n    {\"SequenceNumber\": \"1\", \"Data\": \"e30=\"},\n", nil, exitTrouble, []string{"0 records: 0 delivered", "line 1: cut off: "}},
 		{
-			"event that the Lambda cannot answer", event(eventRecord(0, good)) + event(eventRecord(1, good), `{"data":"e30="}`), nil, exitTrouble,
-			[]string{"1 records: 1 delivered", "icehose: in.json: read records: line 2: open event: parse event: record without a recordId at byte "},
+			"event that the Lambda cannot answer", event(eventRecord(0, good)) + event(eventRecord(1, good), `{"data":"e30="}`) + event(eventRecord(2, good)), nil, exitTrouble,
+			[]string{
+				`{"record":2,"id":"line 2","outcome":"ProcessingFailed","reason":"invalid_json"}`, "3 records: 2 delivered, 0 dropped, 1 failed",
+				"icehose: in.json: 1 events that the Lambda cannot answer, the first at line 2: open event: parse event: record without a recordId at byte ",
+			},
 		},
+		{"damaged event", event(eventRecord(0, good)) + damaged + event(eventRecord(2, good)), nil, exitTrouble, []string{"3 records: 2 delivered, 0 dropped, 1 failed", "the first at line 2: "}},
+		{"damaged events first", damaged + damaged + event(eventRecord(2, good)), nil, exitTrouble, []string{"3 records: 1 delivered, 0 dropped, 2 failed", "2 events that the Lambda cannot answer, the first at line 1: "}},
+		{"damaged event of a given format", damaged + event(eventRecord(2, good)), []string{"--format", "firehose"}, exitTrouble, []string{"2 records: 1 delivered, 0 dropped, 1 failed", "the first at line 1: "}},
+		{"broken event", event(eventRecord(0, good)) + "{\"records\":[{\"recordId\":\"r\n" + event(eventRecord(2, good)), nil, exitTrouble, []string{"3 records: 2 delivered, 0 dropped, 1 failed", "the first at line 2: "}},
+		{"explained behind a damaged event", damaged + damaged + event(eventRecord(7, good)), []string{"--record", "3", "--format", "firehose"}, exitSame, []string{"r7"}},
 		{"explained", event(`{"data":"e30="}`), []string{"--explain"}, exitTrouble, []string{"parse event: record without a recordId"}},
 		{"event beyond a response", event(records...), nil, exitDifferent, []string{`"id":"r11","outcome":"ProcessingFailed","reason":"response_too_large"`, "12 records: 8 delivered, 0 dropped, 4 failed"}},
 		{"batch beyond a response", strings.Join(lines, "\n") + "\n", []string{"--batch", "12"}, exitDifferent, []string{`"id":"line 12","outcome":"ProcessingFailed","reason":"response_too_large"`, "12 records: 8 delivered, 0 dropped, 4 failed"}},

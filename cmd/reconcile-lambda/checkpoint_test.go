@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
 	"icehose/reconcile"
-	"icehose/reconcile/job"
 )
 
 // slow reads a source, of which one table never comes.
@@ -43,7 +44,8 @@ func (w *world) cutOff(t *testing.T, f *function, while time.Duration) (*compari
 		t.Fatal(err)
 	}
 	s := &slow{Reader: source.Reader, never: "s.b"}
-	c := &comparison{function: f, source: job.Reader{Reader: s, Closer: source.Closer}, store: w.open(t), until: time.Now().Add(while)}
+	source.Reader = s
+	c := &comparison{function: f, source: source, store: w.open(t), until: time.Now().Add(while)}
 	if err := c.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +131,41 @@ func TestNoProgress(t *testing.T) {
 	}
 	if !strings.Contains(w.log.String(), "--slice-rows") {
 		t.Errorf("log:\n%s", &w.log)
+	}
+}
+
+// A checkpoint of another source or lake is given up too.
+func TestChangedPlaces(t *testing.T) {
+	w := newWorld(t)
+	for _, change := range []func(*settings){func(s *settings) { s.Source += "/." }, func(s *settings) { s.Lake += "/." }} {
+		f := w.function(t)
+		w.halfway(t, f)
+		change(f.settings)
+		w.log.Reset()
+		if o := w.invoke(t, f, `{}`); o.Verdict != "equal" || !strings.Contains(w.log.String(), "begin anew") {
+			t.Errorf("outcome %+v, log:\n%s", o, &w.log)
+		}
+	}
+}
+
+// refusing is an S3 that removes nothing.
+type refusing struct{ objectStore }
+
+func (refusing) DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	return nil, errors.New("access denied")
+}
+
+// A checkpoint that cannot be removed keeps no outcome from being told.
+func TestCheckpointStays(t *testing.T) {
+	w := newWorld(t)
+	f := w.function(t)
+	f.objects = refusing{f.objects}
+	w.dump(t, "s.a", "other")
+	if _, err := f.Invoke(t.Context(), []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "access denied") {
+		t.Errorf("error %v", err)
+	}
+	if got := w.objects(t, "reports/"); len(got) != 2 || len(w.messages) != 1 || len(w.runs(t)) != 1 {
+		t.Errorf("reports %v, messages %d, runs %d", got, len(w.messages), len(w.runs(t)))
 	}
 }
 

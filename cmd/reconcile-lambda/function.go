@@ -137,21 +137,23 @@ type comparison struct {
 	tables []string  // of the source; none: all
 	until  time.Time // when to stop; zero: never
 	report *reconcile.Report
-	goesOn bool // the next run continues from the checkpoint
+	saved  *checkpoint // nil: none is kept
+	goesOn bool        // the next run continues from the checkpoint
 }
 
-// run compares, and sees to it that a checkpoint stays only while runs add to it.
+// run compares, and finds out whether the next run continues.
 func (c *comparison) run(ctx context.Context) error {
 	saved := c.checkpoint(c.tables)
+	c.saved = saved
 	err := c.compare(ctx, saved)
 	if errors.Is(err, reconcile.ErrOtherRun) {
-		c.log.LogAttrs(ctx, slog.LevelInfo, "checkpoint is of another pipeline file, begin anew", slog.String("checkpoint", saved.uri()))
-		if err := saved.Save(ctx, nil); err != nil {
+		c.log.LogAttrs(ctx, slog.LevelInfo, "checkpoint is of another pipeline file, source or lake, begin anew", slog.String("checkpoint", saved.uri()))
+		if err := saved.remove(ctx); err != nil {
 			return err
 		}
 		err = c.compare(ctx, saved)
 	}
-	if err != nil || saved == nil || !saved.exists {
+	if err != nil || saved == nil || !saved.exists || saved.ended {
 		return err
 	}
 	late := !c.until.IsZero() && !time.Now().Before(c.until)
@@ -161,11 +163,19 @@ func (c *comparison) run(ctx context.Context) error {
 	if late {
 		c.log.LogAttrs(ctx, slog.LevelWarn, "nothing was decided in this run: a part of a table takes longer than a run, give --slice-rows less or the function more memory")
 	}
-	return saved.Save(ctx, nil)
+	return nil
+}
+
+// forget sees to it that a checkpoint stays only while runs add to it.
+func (c *comparison) forget(ctx context.Context) error {
+	if c.saved == nil || c.goesOn {
+		return nil
+	}
+	return c.saved.remove(ctx)
 }
 
 func (c *comparison) compare(ctx context.Context, saved *checkpoint) (err error) {
-	o := reconcile.Options{Tables: c.tables, Now: time.Now}
+	o := reconcile.Options{Tables: c.tables, Now: time.Now, Identity: c.settings.Place()}
 	if saved != nil {
 		o.Checkpoint = saved
 	}

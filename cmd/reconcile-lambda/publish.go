@@ -13,12 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
-	"icehose/internal/lakeplace"
 	"icehose/reconcile"
 	"icehose/reconcile/emf"
 	"icehose/reconcile/history"
 	"icehose/reconcile/job"
-	"icehose/sink/iceberg"
 )
 
 // publisher is what is used of the SNS client.
@@ -43,7 +41,8 @@ type outcome struct {
 	status       int
 }
 
-// publish logs the verdicts and tells of them, unless the next run will.
+// publish logs the verdicts and tells of them, unless the next run will. The
+// checkpoint of what was told is removed.
 func (c *comparison) publish(ctx context.Context) (*outcome, error) {
 	run := history.Of(c.report)
 	o := &outcome{
@@ -63,7 +62,7 @@ func (c *comparison) publish(ctx context.Context) (*outcome, error) {
 	}
 	c.log.LogAttrs(ctx, levelOf(run.Verdict), "run ended", slog.String("run_verdict", o.Verdict), slog.Int("tables", o.Tables), slog.Int("different", o.Different),
 		slog.Int("inconclusive", o.Inconclusive), slog.Uint64("findings", o.Findings), slog.Float64("seconds", o.Seconds), slog.String("report", o.Report))
-	return o, err
+	return o, errors.Join(err, c.forget(ctx))
 }
 
 func levelOf(v reconcile.Verdict) slog.Level {
@@ -105,11 +104,14 @@ func (c *comparison) tell(ctx context.Context, o *outcome) error {
 	if s.Topic != "" && c.report.Verdict() != reconcile.Equal {
 		errs = append(errs, c.alert(ctx, name, o))
 	}
+	remembered := false
 	if s.History {
-		errs = append(errs, c.remember(ctx, &s.Flags, database))
+		err := job.Remember(ctx, &s.Flags, database, c.report)
+		remembered = err == nil
+		errs = append(errs, err)
 	}
 	if s.report != (prefix{}) {
-		page, err := job.Page(ctx, c.store.Tables(), database, name, c.report, s.History)
+		page, err := job.Page(ctx, c.store.Tables(), database, name, c.report, remembered)
 		if err == nil {
 			err = c.put(ctx, s.report, file+".html", "text/html; charset=utf-8", page)
 		}
@@ -119,17 +121,6 @@ func (c *comparison) tell(ctx context.Context, o *outcome) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// remember appends to the history, beside whoever writes other tables.
-func (c *comparison) remember(ctx context.Context, place *lakeplace.Flags, database string) (err error) {
-	store, err := place.OpenLake(ctx, iceberg.Options{Beside: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	_, err = history.Append(ctx, store.Tables(), database, c.report)
-	return err
 }
 
 // What SNS takes, in bytes: of a message, which also names the report's place, 256 KB.

@@ -40,6 +40,7 @@ type checkpoint struct {
 	name   string
 	exists bool
 	moved  bool // by this run
+	ended  bool // everything is decided
 }
 
 var _ reconcile.Checkpoint = (*checkpoint)(nil)
@@ -79,16 +80,24 @@ func (c *checkpoint) Load(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// Save implements reconcile.Checkpoint.
+// Save implements reconcile.Checkpoint. Of a run that has decided everything the
+// object stays until its outcome is published: remove.
 func (c *checkpoint) Save(ctx context.Context, data []byte) error {
 	place := c.f.settings.checkpoint
 	if data != nil {
 		c.exists, c.moved = true, true
 		return c.f.put(ctx, place, c.name, "application/json", data)
 	}
+	c.ended = true
+	return nil
+}
+
+// remove removes the object, if there is one.
+func (c *checkpoint) remove(ctx context.Context) error {
 	if !c.exists {
 		return nil
 	}
+	place := c.f.settings.checkpoint
 	key := place.key + c.name
 	if _, err := c.f.objects.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &place.bucket, Key: &key}); err != nil {
 		return fmt.Errorf("remove %s: %w", c.uri(), err)

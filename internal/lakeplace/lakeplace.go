@@ -28,6 +28,18 @@ type Flags struct {
 // sqliteKind is the catalog that is a SQLite database, with tables anywhere.
 const sqliteKind = "sqlite"
 
+// Place tells lakes apart. Of the properties, which may be secrets, it holds
+// what says where Glue is.
+func (f *Flags) Place() string {
+	return strings.Join([]string{f.Lake, string(f.Catalog), f.URI, f.Warehouse, f.Prop["glue.region"], f.Prop["glue.id"]}, "\n")
+}
+
+// OpenBeside opens the lake for tables that no sink writes, beside whoever
+// writes the others.
+func (f *Flags) OpenBeside(ctx context.Context) (*iceberg.Store, error) {
+	return f.OpenLake(ctx, iceberg.Options{Beside: true})
+}
+
 // OpenLake opens the lake that the flags name. Warehouse and Properties of o are
 // those of the flags.
 func (f *Flags) OpenLake(ctx context.Context, o iceberg.Options) (*iceberg.Store, error) {

@@ -14,10 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"icehose/catalog"
 	icelake "icehose/catalog/iceberg"
+	"icehose/internal/lakeplace"
 	"icehose/reconcile"
 	"icehose/reconcile/history"
 	"icehose/reconcile/html"
@@ -47,10 +49,12 @@ func (s *Settings) Check() error {
 }
 
 // Run compares the tables of p. o says what is compared, and what it may use,
-// its clock too; the rest of it is filled in. A source that is not live is compared at once.
+// its clock too, and in Identity the place of the lake; the rest of it is filled
+// in. A source that is not live is compared at once.
 func (s *Settings) Run(ctx context.Context, p *catalog.Pipeline, source Reader, store lake.Store, o reconcile.Options) (*reconcile.Report, error) {
 	o.Version, o.Settle, o.Retries, o.SliceRows = s.Version, s.Settle, s.Retries, s.SliceRows
 	o.MaxFindings, o.Concurrency = s.MaxFindings, s.Concurrency
+	o.Identity = strings.Join([]string{source.place, s.Heartbeat, o.Identity}, "\n")
 	if s.Version != "" && !HasColumn(p, s.Version) {
 		return nil, fmt.Errorf("--version-column: no table of the pipeline file has a column %s", s.Version)
 	}
@@ -95,6 +99,18 @@ func Database(p *catalog.Pipeline) string {
 		return p.Tables[0].Database()
 	}
 	return p.Database
+}
+
+// Remember appends a report to the history in the database, beside whoever
+// writes other tables.
+func Remember(ctx context.Context, place *lakeplace.Flags, database string, r *reconcile.Report) (err error) {
+	store, err := place.OpenBeside(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	_, err = history.Append(ctx, store.Tables(), database, r)
+	return err
 }
 
 // pastRuns is how many runs a page shows.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,17 +42,26 @@ func (s *SourceFlags) CheckSource() error {
 type Reader struct {
 	reconcile.Reader
 	io.Closer
-	Live bool // it may change while it is read
+	Live  bool   // it may change while it is read
+	place string // server and database, or directory
 }
 
-// OpenSource opens the source: that of --source, else dsn.
+// scheme finds the scheme of a connection string.
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+
+// OpenSource opens the source: that of --source, else dsn. Errors quote a
+// directory, and of what may be a connection string its scheme alone.
 func (s *SourceFlags) OpenSource(ctx context.Context, dsn string, p *catalog.Pipeline) (Reader, error) {
 	where := cmp.Or(s.Source, dsn)
 	if where == "" {
 		return Reader{}, errors.New("no source: give ICEHOSE_DSN or --source")
 	}
-	scheme, _, _ := strings.Cut(where, "://")
-	switch scheme {
+	kind := ""
+	if found := scheme.FindStringSubmatch(where); found != nil {
+		kind = strings.ToLower(found[1])
+		where = kind + where[len(kind):] // drivers want it so
+	}
+	switch kind {
 	case "mysql", "mariadb":
 		if err := s.isLive(p, catalog.MySQL, catalog.MariaDB); err != nil {
 			return Reader{}, err
@@ -57,7 +69,7 @@ func (s *SourceFlags) OpenSource(ctx context.Context, dsn string, p *catalog.Pip
 		r, err := mysql.Open(ctx, where, mysql.Options{
 			MaxConnections: s.MaxConnections, StatementTimeout: s.StatementTimeout, RowsPerSecond: s.RowsPerSecond, Stream: s.Stream,
 		})
-		return Reader{r, r, true}, err
+		return Reader{r, r, true, place(where)}, err
 	case "postgres", "postgresql":
 		if err := s.isLive(p, catalog.PostgreSQL); err != nil {
 			return Reader{}, err
@@ -65,13 +77,34 @@ func (s *SourceFlags) OpenSource(ctx context.Context, dsn string, p *catalog.Pip
 		r, err := postgres.Open(ctx, where, postgres.Options{
 			MaxConnections: s.MaxConnections, StatementTimeout: s.StatementTimeout, RowsPerSecond: s.RowsPerSecond, Stream: s.Stream,
 		})
-		return Reader{r, r, true}, err
+		return Reader{r, r, true, place(where)}, err
+	}
+	if s.Source == "" || kind != "" || (strings.Contains(where, "://") || strings.ContainsAny(where, "=@")) && !isDirectory(where) {
+		return Reader{}, fmt.Errorf("the source's connection string has the scheme %q: want postgres://, mysql:// or mariadb:// (a dump's directory is given as --source)", kind)
 	}
 	if !s.Final {
 		return Reader{}, errors.New("--final is required with a dump: it has no position, so the source must not have changed since, and the lake must have every change")
 	}
 	d, err := dump.Open(where, dump.Options{Final: true, Engine: p.Source.Engine})
-	return Reader{d, nothing{}, false}, err
+	return Reader{d, nothing{}, false, where}, err
+}
+
+// place is a connection string without the account.
+func place(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return ""
+	}
+	at := url.Values{}
+	for _, name := range []string{"host", "port", "dbname", "database"} {
+		at[name] = u.Query()[name]
+	}
+	return u.Scheme + "://" + u.Host + u.Path + "?" + at.Encode()
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // isLive checks that a connection string fits the pipeline file and the flags.

@@ -185,6 +185,11 @@ func Reached(ctx context.Context, store Store, p *catalog.Pipeline) (cdc.Positio
 	if err != nil || last == nil {
 		return "", err
 	}
+	for _, t := range p.Tables { // the record's name is that of the database alone
+		if _, ok := last.Tables[t.Database()+"."+t.Name()]; !ok {
+			return "", nil
+		}
+	}
 	low, _ := last.Watermark()
 	return low, nil
 }

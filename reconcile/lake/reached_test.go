@@ -5,12 +5,21 @@ import (
 	"fmt"
 	"testing"
 
+	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/reconcile/lake"
 	"icehose/reconcile/reconciletest"
 	"icehose/sink"
 	"icehose/sink/iceberg"
 )
+
+// otherPipeline has another table of the database that reconciletest.Pipeline has.
+const otherPipeline = `version: 1
+database: lake
+source: {engine: postgresql, position: postgres}
+tables:
+  - {source: public.other, mode: mirror, key: [id], columns: [{name: id, type: long}]}
+`
 
 // What the sink has recorded of its shards is how far the lake is: the least
 // of them, nothing while one has none, or before the first commit.
@@ -54,6 +63,11 @@ func TestReached(t *testing.T) {
 	reached(store, at(10))
 	deliver("s-1", at(30))
 	reached(store, at(20))
+	if p, err = catalog.Parse("pipeline.yaml", []byte(otherPipeline)); err != nil {
+		t.Fatal(err)
+	}
+	reached(store, "") // the record of the database is that of other tables
+	p = reconciletest.Pipeline(t)
 	deliver("s-0", at(15)) // out of order: the shard says nothing more
 	reached(store, "")
 }

@@ -11,9 +11,11 @@
 // process, one at a time: tables with FLOAT or DOUBLE always do.
 //
 // A replica has a binary log of its own, which says nothing of a stream that is
-// read from another server: its views have no place in the log. An account that
-// may not see the state of replication (MariaDB: SLAVE MONITOR; MySQL:
-// REPLICATION CLIENT) cannot be told that its server is a replica.
+// read from another server: its views have no place in the log. To an account
+// that may not see the state of replication (MariaDB: SLAVE MONITOR; MySQL:
+// REPLICATION CLIENT) every server may be a replica that is behind the lake: what
+// differs is then never proven (reconcile.Pinned.Through), and Pinned.Doubt says
+// which right is missing.
 //
 // Nothing is written to the source. Tables must be transactional; a MyISAM
 // table has no snapshot and is refused.
@@ -172,8 +174,8 @@ func clean(err error) error {
 	return err
 }
 
-// State implements reconcile.Reader. The mark is the end of the binary log, of
-// a server without one the last transaction that changed a row.
+// State implements reconcile.Reader. The mark is the end of the binary log; a
+// server whose log does not move with its rows has none.
 func (r *Reader) State(ctx context.Context, _ []*catalog.Table) (reconcile.State, error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
@@ -184,7 +186,11 @@ func (r *Reader) State(ctx context.Context, _ []*catalog.Table) (reconcile.State
 	if s.Time, err = now(ctx, conn); err != nil {
 		return s, fmt.Errorf("read state: %w", clean(err))
 	}
-	if at, err := logEnd(ctx, conn); err == nil {
+	through, _, err := r.through(ctx, conn)
+	if err != nil {
+		return s, fmt.Errorf("read state: %w", clean(err))
+	}
+	if at, err := logEnd(ctx, conn); err == nil && logs(ctx, conn, through) {
 		s.Mark = at.String()
 	}
 	return s, nil
@@ -246,36 +252,58 @@ func query(ctx context.Context, conn *sql.Conn, statement string) (names []strin
 	return names, all, rows.Err()
 }
 
-// through returns nil for a server that follows none, as far as the account may
-// see that; else up to when it has its server's commits (reconcile.Pinned).
-func (r *Reader) through(ctx context.Context, conn *sql.Conn) (*time.Time, error) {
-	statement := "SHOW REPLICA STATUS"
+// through returns nil for a server that follows none; else up to when it has
+// its server's commits (reconcile.Pinned), and why it cannot tell that.
+func (r *Reader) through(ctx context.Context, conn *sql.Conn) (through *time.Time, doubt string, err error) {
+	statements, right := []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}, "REPLICATION CLIENT" // the latter before MySQL 8.0.22
 	if r.mariadb {
-		statement = "SHOW ALL SLAVES STATUS"
+		statements, right = []string{"SHOW ALL SLAVES STATUS"}, "SLAVE MONITOR"
 	}
-	names, rows, err := query(ctx, conn, statement)
-	if err != nil || len(rows) == 0 {
-		return nil, ctx.Err()
+	var names []string
+	var rows [][]sql.NullString
+	for _, statement := range statements {
+		if names, rows, err = query(ctx, conn, statement); err == nil {
+			break
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case err != nil:
+		return &time.Time{}, "the account may not see whether the server is a replica, which may be behind the lake: grant it " + right, nil //nolint:nilerr // it cannot tell
+	case len(rows) == 0:
+		return nil, "", nil
 	}
 	at, err := now(ctx, conn)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	const halted = "the replica has stopped, or does not tell how far it is behind"
 	oldest := at
 	for _, row := range rows {
 		i := slices.IndexFunc(names, func(name string) bool { return name == "Seconds_Behind_Master" || name == "Seconds_Behind_Source" })
 		if i < 0 || !row[i].Valid {
-			return &time.Time{}, nil // it stands still, or cannot tell
+			return &time.Time{}, halted, nil
 		}
 		seconds, err := strconv.ParseInt(row[i].String, 10, 32)
 		if err != nil {
-			return &time.Time{}, nil //nolint:nilerr // it cannot tell
+			return &time.Time{}, halted, nil //nolint:nilerr // it cannot tell
 		}
 		if had := at.Add(-time.Duration(seconds+1) * time.Second); had.Before(oldest) { // whole seconds
 			oldest = had
 		}
 	}
-	return &oldest, nil
+	return &oldest, "", nil
+}
+
+// logs reports whether the server's binary log moves with its rows: that of a
+// replica may not have what it replays.
+func logs(ctx context.Context, conn *sql.Conn, through *time.Time) bool {
+	if through == nil {
+		return true
+	}
+	var updates bool
+	return conn.QueryRowContext(ctx, "SELECT @@log_slave_updates").Scan(&updates) == nil && updates
 }
 
 const beginReading = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -346,7 +374,7 @@ func (v *view) open(ctx context.Context, exact bool) error {
 		return err
 	}
 	var err error
-	if v.pinned.Through, err = v.reader.through(ctx, v.conn); err != nil {
+	if v.pinned.Through, v.pinned.Doubt, err = v.reader.through(ctx, v.conn); err != nil {
 		return fmt.Errorf("read what was replayed: %w", clean(err))
 	}
 	if v.log, err = v.reader.begin(ctx, v.conn, exact); err != nil {

@@ -3,8 +3,10 @@
 package mysql_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,10 @@ func TestReplica(t *testing.T) {
 	if p := pinned(); p.Log != nil || p.Through == nil || p.Through.After(p.Time) || p.Time.Sub(*p.Through) > time.Minute {
 		t.Errorf("pinned %+v through %v", p, p.Through)
 	}
+	// Its own log does not have what it replays, unless it is told to.
+	if s, err := r.State(t.Context(), nil); err != nil || s.Mark != "" {
+		t.Errorf("mark %q, %v", s.Mark, err)
+	}
 	execute(t, replica, "STOP SLAVE SQL_THREAD")
 	if p := pinned(); p.Through == nil || !p.Through.IsZero() {
 		t.Errorf("it stands still, and has everything up to %v", p.Through)
@@ -73,4 +79,34 @@ func TestReplica(t *testing.T) {
 		come()
 		execute(t, replica, "DO SLEEP(1.2)") // it tells whole seconds
 	})
+}
+
+// An account that may not see whether its server is a replica proves nothing
+// against rows that differ, and is told which right it lacks.
+func TestUnseenReplica(t *testing.T) {
+	shop(t, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n'); CREATE USER IF NOT EXISTS blind; GRANT SELECT ON shop.* TO blind; GRANT BINLOG MONITOR ON *.* TO blind")
+	p, err := catalog.Parse("pipeline.yaml", []byte(oneTable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, strings.Replace(server.DSN(""), "root@", "blind@", 1), mysql.Options{})
+	compare := func(lake ...reconciletest.Row) reconcile.TableReport {
+		t.Helper()
+		report, err := reconcile.Run(t.Context(), p, r, &reconciletest.Memory{Tables: reconciletest.Tables{"shop.t": lake}}, reconcile.Options{
+			Settle: time.Nanosecond, Retries: 4, Now: func() time.Time { return time.Time{} }, Wait: func(context.Context, time.Duration) error { return nil },
+			Watermark: func(context.Context) (reconcile.Watermark, error) {
+				return reconcile.Watermark{Time: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Tables[0]
+	}
+	if got := compare(); got.Verdict != reconcile.Inconclusive || got.Undecided != 1 || got.Source.Log != nil || !strings.Contains(got.Why, "grant it SLAVE MONITOR") {
+		t.Errorf("a row that differs: %s %+v, log %+v, %s", got.Verdict, got.Counts, got.Source.Log, got.Why)
+	}
+	if got := compare(reconciletest.MakeRow("1", "n")); got.Verdict != reconcile.Equal || got.Source.Doubt == "" {
+		t.Errorf("nothing differs: %s, %s", got.Verdict, got.Why)
+	}
 }

@@ -227,9 +227,9 @@ func (r *keyRange) part(i, n int) string {
 
 // join opens one more connection and brings it to the view's snapshot: MariaDB
 // says where a snapshot stands. nil when none is free or none gets there,
-// because changes were committed meanwhile.
+// because changes were committed meanwhile, or the log does not tell.
 func (v *view) join(ctx context.Context) (*sql.Conn, error) {
-	if v.log == nil || v.log.Low == nil || *v.log.Low != v.log.High {
+	if v.log == nil || v.log.Low == nil || *v.log.Low != v.log.High || !logs(ctx, v.conn, v.pinned.Through) {
 		return nil, nil
 	}
 	conn, err := v.reader.connectMore(ctx)

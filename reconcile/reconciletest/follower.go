@@ -37,14 +37,9 @@ func TestFollower(t *testing.T, p *catalog.Pipeline, source reconcile.Reader, la
 	}
 }
 
-// A lakeAhead has every change that was committed by now.
+// A lakeAhead has every change that was committed by now. Of its rows none says
+// so, as if the last change of all was that some were deleted.
 type lakeAhead struct{ Memory }
-
-// Open implements reconcile.Reader.
-func (l *lakeAhead) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
-	v, err := l.Memory.Open(ctx, t, exact)
-	return aheadView{v}, err
-}
 
 // State implements reconcile.Reader.
 func (l *lakeAhead) State(context.Context, []*catalog.Table) (reconcile.State, error) {
@@ -53,12 +48,3 @@ func (l *lakeAhead) State(context.Context, []*catalog.Table) (reconcile.State, e
 }
 
 func now() time.Time { return time.Now() } //nolint:forbidigo // the source is a server with a clock
-
-type aheadView struct{ reconcile.View }
-
-// Pinned implements reconcile.View.
-func (v aheadView) Pinned() reconcile.Pinned {
-	p := v.View.Pinned()
-	p.Newest.Committed = now()
-	return p
-}

@@ -105,6 +105,8 @@ func positionOf(ctx context.Context, p *catalog.Pipeline, t *catalog.Table, pinn
 		return "", errors.New("the table's changes have no position: nothing says which of two rows is the later one")
 	case pinned.Log == nil && pinned.Through == nil:
 		return aboveAll(ctx, p, at, known)
+	case pinned.Log == nil && pinned.Doubt != "":
+		return "", errors.New("the source's place in its log is not known: " + pinned.Doubt)
 	case pinned.Log == nil:
 		return "", errors.New("the source follows another server and has a log of its own: repair from the server whose log the stream is read from")
 	case kind != cdc.SourcePostgres && kind != cdc.SourceMySQL:

@@ -48,7 +48,7 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	if err != nil {
 		return err
 	}
-	if current.Properties()[sink.PropertyCommit] != b.Parent {
+	if current.Properties()[sink.PropertyCommit] != b.Parent || b.Snapshot != nil && snapshotID(current) != *b.Snapshot {
 		return sink.ErrConflict
 	}
 	for _, f := range b.Files {
@@ -86,6 +86,14 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 		t.count(done)
 	}
 	return err
+}
+
+// snapshotID returns the newest snapshot of a table, 0 for none.
+func snapshotID(t *table.Table) int64 {
+	if s := t.CurrentSnapshot(); s != nil {
+		return s.SnapshotID
+	}
+	return 0
 }
 
 // stage writes the files of a batch and adds them to the transaction as one

@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -219,7 +220,7 @@ func (s *Store) openFile(ctx context.Context, path, lockPath, location string) (
 			return err
 		}
 	}
-	if location == "" {
+	if _, missing := os.Stat(path); location == "" && errors.Is(missing, os.ErrNotExist) {
 		err = checkLost(path, needed)
 	}
 	if err == nil {
@@ -231,17 +232,14 @@ func (s *Store) openFile(ctx context.Context, path, lockPath, location string) (
 	return nil
 }
 
-// checkLost refuses to begin a lake in the folder of tables that another
-// catalog names: they would look empty, and their files like orphans.
+// checkLost refuses to begin a catalog beside a folder of tables that another
+// one names: they would look empty, and their files like orphans.
 func checkLost(catalog, folder string) error {
-	if _, err := os.Stat(catalog); !errors.Is(err, os.ErrNotExist) {
+	found, err := fs.Glob(os.DirFS(folder), "*/*/metadata/*.metadata.json")
+	if err != nil || len(found) == 0 {
 		return err
 	}
-	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	return fmt.Errorf("catalog %s is missing, although %s holds tables: restore it, or choose another place", filepath.Base(catalog), folder)
+	return fmt.Errorf("catalog %s is missing or empty, although %s holds tables: restore it, or choose another place", filepath.Base(catalog), folder)
 }
 
 func (s *Store) openCatalog(ctx context.Context, path string) error {
@@ -259,6 +257,15 @@ func (s *Store) openCatalog(ctx context.Context, path string) error {
 	}
 	if verdict != "ok" {
 		return errors.New("open catalog: " + filepath.Base(path) + " is damaged")
+	}
+	var begun bool
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_master WHERE name = 'iceberg_tables'").Scan(&begun); err != nil {
+		return fmt.Errorf("open catalog: %w", err)
+	}
+	if folder := filepath.Join(s.dir, warehouse); !begun && s.location == fileURI(folder) {
+		if err := checkLost(path, folder); err != nil {
+			return err
+		}
 	}
 	properties := iceberg.Properties{"init_catalog_tables": create, "warehouse": s.location}
 	maps.Copy(properties, s.properties)

@@ -2,6 +2,7 @@ package iceberg_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -276,6 +277,46 @@ func TestOpenErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lake begins anew beside whatever is no table, and never beside tables.
+func TestLostCatalog(t *testing.T) {
+	t.Parallel()
+	empty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
+	for name, lose := range map[string]func(path string) error{
+		"missing": os.Remove,
+		"empty":   empty,
+		"without its tables": func(path string) error {
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				return err
+			}
+			_, err = db.ExecContext(t.Context(), "DROP TABLE iceberg_tables")
+			return errors.Join(err, db.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			store := open(t, dir)
+			fill(t, store, "", "one", 1)
+			closeStore(t, store)
+			if err := lose(filepath.Join(dir, "catalog.db")); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_, err := iceberg.Open(t.Context(), dir, iceberg.Options{})
+				if oneLine(t, err); err == nil || !strings.Contains(err.Error(), "catalog.db is missing or empty, although "+filepath.Join(dir, "warehouse")+" holds tables: restore it") {
+					t.Fatalf("got %v, want the catalog missed", err)
+				}
+			}
+		})
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "warehouse", "lost+found"), 0o700), empty(filepath.Join(dir, "catalog.db"))); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, open(t, dir))
 }
 
 func TestDamagedCatalog(t *testing.T) {

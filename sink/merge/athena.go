@@ -91,11 +91,13 @@ func (r *athenaRun) run(ctx context.Context, t *catalog.Table, o Options) (*Resu
 		return r.result, nil
 	}
 	for _, c := range p.missing {
-		if _, err := r.query(ctx, artifact.AddToCurrent(artifact.Athena, t, c)); err != nil {
+		if err := r.add(ctx, t, c); err != nil {
 			return nil, fmt.Errorf("add column %s to the current table: %w", c.Name, err)
 		}
 	}
-	if !p.noted { // else a first run that is killed would leave rows without a note
+	// Without it a first run that is killed would leave rows without a note. With
+	// it a rebuild that is killed would look like one that has ended.
+	if !p.noted && !hasRows(p.current.CurrentSnapshot()) {
 		if err := r.note(ctx, p, 0, ""); err != nil {
 			return nil, err
 		}
@@ -112,6 +114,22 @@ func (r *athenaRun) run(ctx context.Context, t *catalog.Table, o Options) (*Resu
 		return nil, fmt.Errorf("%w: the rows are merged; the next run merges the same files again, which changes nothing", err)
 	}
 	return r.result, p.tag(ctx, r.tables)
+}
+
+// add adds a column to the current table. That another run was first is a
+// conflict.
+func (r *athenaRun) add(ctx context.Context, t *catalog.Table, c catalog.Column) error {
+	_, err := r.query(ctx, artifact.AddToCurrent(artifact.Athena, t, c))
+	if err == nil {
+		return nil
+	}
+	current := t.Current()
+	if loaded, failure := r.tables.LoadTable(ctx, icecatalog.ToIdentifier(current.Database(), current.Name())); failure == nil {
+		if _, ok := loaded.Schema().FindFieldByName(c.Name); ok {
+			return fmt.Errorf("%w: %w", sink.ErrConflict, err)
+		}
+	}
+	return err
 }
 
 // query adds to what was scanned.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,11 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 	case strings.HasPrefix(statement, "CREATE TABLE"):
 		_, err := q.store.OpenTable(ctx, q.def.Current())
 		return &merge.QueryResult{}, err
+	case strings.HasPrefix(statement, "ALTER TABLE"): // by a run that had come so far
+		if err := mergetest.Append(ctx, q.store, q.def.Current(), q.row()); err != nil {
+			return nil, err
+		}
+		return nil, errors.New("column w exists")
 	case strings.HasPrefix(statement, "SELECT count(*)"):
 		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000090000000000000009.1.0000000000000001", "0", q.stranger}}, Scanned: 10}, nil
 	case strings.HasPrefix(statement, "MERGE INTO"):
@@ -41,12 +47,12 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		}
 		if q.intrude {
 			q.intrude = false
-			if err := mergetest.Append(ctx, q.store, q.def.Current(), currentRow("8")); err != nil {
+			if err := mergetest.Append(ctx, q.store, q.def.Current(), q.row()); err != nil {
 				return nil, err
 			}
 			return &merge.QueryResult{}, nil // the fence has kept it from changing anything
 		}
-		if err := mergetest.Append(ctx, q.store, q.def.Current(), currentRow(fmt.Sprint(len(q.statements)))); err != nil {
+		if err := mergetest.Append(ctx, q.store, q.def.Current(), q.row()); err != nil {
 			return nil, err
 		}
 		if q.killed {
@@ -56,6 +62,13 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		return &merge.QueryResult{Updated: 3, Scanned: 100}, nil
 	}
 	return nil, errors.New("unknown statement " + statement)
+}
+
+// row is a row of the current table, with another id each time.
+func (q *queries) row() [][]byte {
+	row := currentRow(fmt.Sprint(10 + len(q.statements)))
+	columns, _ := q.def.Current().LakeColumns()
+	return slices.Insert(row, 2, make([][]byte, len(columns)-len(row))...)
 }
 
 func currentRow(id string) [][]byte {
@@ -113,6 +126,43 @@ func TestAthenaKilled(t *testing.T) {
 	next, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
 	if err != nil || next.From != 0 || next.To == 0 {
 		t.Errorf("next run: %+v, %v; want everything merged again", next, err)
+	}
+}
+
+// A rebuild that was killed does not look like one that has ended.
+func TestAthenaKilledRebuild(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	appendRows(t, store, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	run(t, store, def)
+	merge.RemoveNotes(t, store, def)
+	q := &queries{store: store, def: def, killed: true}
+	if _, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{Rebuild: true}); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("got %v, want it killed", err)
+	}
+	if _, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{}); !errors.Is(err, merge.ErrRefused) {
+		t.Errorf("got %v, want the next run refused as before", err)
+	}
+}
+
+// A column that another run has just added is there; and a rebuild adds columns
+// too.
+func TestAthenaAddsColumn(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	wider := pipeline(t, mergetest.Pipeline+"      - {name: w, type: string}\n").ByTarget("d", "plain")
+	for _, rebuild := range []bool{false, true} {
+		store := open(t, t.TempDir())
+		appendRows(t, store, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+		run(t, store, def)
+		row := mergetest.Traps()[0].Steps[0].Rows[0].Lake()
+		appendRows(t, store, wider, slices.Insert(row, 2, nil))
+		q := &queries{store: store, def: wider}
+		result, err := merge.Athena(t.Context(), q, store.Tables(), wider, merge.Options{Rebuild: rebuild})
+		if err != nil || result.From != 0 || strings.Count(strings.Join(q.statements, "\n"), "ALTER TABLE") != 1 {
+			t.Errorf("rebuild %t: %+v, %v; want the column added, once, in %q", rebuild, result, err, q.statements)
+		}
 	}
 }
 

@@ -12,13 +12,24 @@ import (
 // RemoveNotes takes the notes off a current table.
 func RemoveNotes(t testing.TB, store Store, def *catalog.Table) {
 	t.Helper()
+	removeNotes(t, store, def, PropertyMerged, PropertyPosition, PropertyKind)
+}
+
+// RemoveColumnsNote takes off only that of the columns.
+func RemoveColumnsNote(t testing.TB, store Store, def *catalog.Table) {
+	t.Helper()
+	removeNotes(t, store, def, PropertyColumns)
+}
+
+func removeNotes(t testing.TB, store Store, def *catalog.Table, names ...string) {
+	t.Helper()
 	c := def.Current()
 	table, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(c.Database(), c.Name()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	tx := table.NewTransaction()
-	if err := tx.RemoveProperties([]string{PropertyMerged, PropertyPosition, PropertyKind}); err != nil {
+	if err := tx.RemoveProperties(names); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Commit(t.Context()); err != nil {

@@ -81,7 +81,8 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	}
 	result.Changed = int64(batch.Inserts.Len())
 	result.Deleted = int64(m.gone)
-	batch.Parent, batch.ID = state.Properties[sink.PropertyCommit], rand.Text()
+	// Spark and Athena do not touch the commit id.
+	batch.Parent, batch.Snapshot, batch.ID = state.Properties[sink.PropertyCommit], &p.expected, rand.Text()
 	batch.Properties = p.notes(p.to, m.highest)
 	batch.Properties[sink.PropertyCommit] = batch.ID
 	if err := current.Commit(ctx, batch); err != nil {

@@ -155,13 +155,19 @@ func (p *plan) readNotes() error {
 		return fmt.Errorf("%w: the current table was merged by the key (%s), the pipeline file says (%s): drop %s, and the next icehose merge makes it anew",
 			ErrRefused, noted, keyNote(p.t), p.result().Current)
 	}
+	columns, _ := p.t.Current().LakeColumns()
+	for _, c := range columns {
+		if _, ok := p.current.Schema().FindFieldByName(c.Name); !ok {
+			p.missing = append(p.missing, c)
+		}
+	}
 	if p.rebuild {
 		return nil
 	}
 	p.position = properties[PropertyPosition]
 	kind := p.t.Position.String()
 	if noted := properties[PropertyKind]; noted != "" && noted != kind {
-		return fmt.Errorf("%w: the positions merged so far are of kind %s, the pipeline file says %s, and the two do not compare: put the change of kind into epochs: of the pipeline file, then icehose merge --rebuild",
+		return fmt.Errorf("%w: the positions merged so far are of kind %s, the pipeline file says %s, and the two do not compare: put the change of kind into epochs: of the pipeline file, then, once a change of the new epoch is there, icehose merge --rebuild",
 			ErrRefused, noted, kind)
 	}
 	marker, err := p.marker(properties)
@@ -175,13 +181,8 @@ func (p *plan) readNotes() error {
 		return fmt.Errorf("%w: snapshot %d of the changelog, up to which was merged, has expired: icehose merge --rebuild folds everything anew; merge more often than snapshots expire", ErrRefused, marker)
 	}
 	p.from = marker
-	columns, _ := p.t.Current().LakeColumns()
-	for _, c := range columns {
-		if _, ok := p.current.Schema().FindFieldByName(c.Name); !ok {
-			p.missing = append(p.missing, c)
-		}
-	}
-	if noted, ok := properties[PropertyColumns]; len(p.missing) > 0 || ok && noted != columnsNote(p.t) {
+	// A run that was killed before it noted the columns may have had others.
+	if len(p.missing) > 0 || p.noted && properties[PropertyColumns] != columnsNote(p.t) {
 		p.from, p.position, p.rebuild = 0, "", true
 	}
 	return nil
@@ -196,7 +197,8 @@ func (p *plan) checkKind(stranger, highest string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the changelog has changes with two kinds of position: %s is none of kind %s, which the pipeline file says, and the two do not compare: "+
-		"delete the changes of the other kind, or give the newer ones an epoch (epochs: in the pipeline file) and deliver them again, then icehose merge --rebuild",
+		"delete the changes of the other kind, or give the newer ones an epoch (epochs: in the pipeline file) and deliver them again, then icehose merge --rebuild; "+
+		"where an epoch has been given, wait for its first change",
 		ErrRefused, stranger, p.t.Position)
 }
 

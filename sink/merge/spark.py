@@ -131,6 +131,36 @@ def check(spark, spec):
             raise Refused(f"the changelog has no column {column}: icehose catalog apply adds it, or the table is no changelog")
 
 
+def add_missing(spark, spec):
+    """Adds the columns that the current table lacks; reports whether there were any."""
+
+    def missing():
+        spark.sql(f"REFRESH TABLE {spec['current']}")
+        have = {field.name for field in spark.table(spec["current"]).schema.fields}
+        return [name for name in spec["adds"] if name not in have]
+
+    names = missing()
+    for name in names:
+        try:
+            spark.sql(spec["adds"][name])
+        except Exception as err:
+            if name in missing():
+                raise
+            raise Changed(f"another run has added column {name}") from err
+    return bool(names)
+
+
+def notes(spec, merged, position):
+    return {MERGED: str(merged), POSITION: position, KIND: spec["kind"], KEY: spec["key"], COLUMNS: spec["shape"]}
+
+
+def note(spark, spec, noted):
+    """Writes notes as properties, and keeps the snapshot of the changelog that they name."""
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in noted.items())
+    spark.sql(f"ALTER TABLE {spec['current']} SET TBLPROPERTIES ({listed})")
+    spark.sql(f"ALTER TABLE {spec['log']} CREATE OR REPLACE TAG {TAG} AS OF VERSION {noted[MERGED]} RETAIN 30 DAYS")
+
+
 def attempt(spark, spec, rebuild):
     from pyspark import StorageLevel
 
@@ -154,7 +184,7 @@ def attempt(spark, spec, rebuild):
         if kind and kind != spec["kind"]:
             raise Refused(
                 f"the positions merged so far are of kind {kind}, the pipeline file says {spec['kind']}, and the two do not compare:"
-                " put the change of kind into epochs: of the pipeline file, then run with --rebuild"
+                " put the change of kind into epochs: of the pipeline file, then, once a change of the new epoch is there, run with --rebuild"
             )
         start, position = marker(spark, spec, properties)
         if start is None and expected is not None and scalar(spark, f"SELECT 1 FROM {current} LIMIT 1"):
@@ -162,17 +192,17 @@ def attempt(spark, spec, rebuild):
                 "the current table has rows, and no note of how far it was merged: was it filled by something else, or restored?"
                 " Run with --rebuild, which folds everything anew"
             )
-        if start == "0":
-            start = None
-        have = {field.name for field in spark.table(current).schema.fields}
-        missing = [statement for name, statement in spec["adds"].items() if name not in have]
-        for statement in missing:
-            spark.sql(statement)
-        # Other columns or defaults than before: every key is folded anew.
-        if missing or properties.get(COLUMNS, spec["shape"]) != spec["shape"]:
-            start, position, rebuild = None, "", True
+    missing = add_missing(spark, spec)
+    # Other columns or defaults than before, or a run that was killed before it
+    # noted them: every key is folded anew.
+    if missing or start is not None and properties.get(COLUMNS) != spec["shape"]:
+        start, position, rebuild = None, "", True
+    if start == "0":
+        start = None
     result["from"] = int(start or 0)
     if start == str(end):
+        if properties.get(MERGED) != start:  # a run was killed before it wrote them
+            note(spark, spec, notes(spec, end, position))
         return result
     fence = f"EXISTS (SELECT 1 FROM {current}.refs WHERE name = 'main' AND snapshot_id = {expected})"
     if expected is None:
@@ -189,7 +219,7 @@ def attempt(spark, spec, rebuild):
         raise Refused(
             f"the changelog has changes with two kinds of position: {stranger} is none of kind {spec['kind']}, which the pipeline file says,"
             " and the two do not compare: delete the changes of the other kind, or give the newer ones an epoch (epochs: in the pipeline file)"
-            " and deliver them again, then run with --rebuild"
+            " and deliver them again, then run with --rebuild; where an epoch has been given, wait for its first change"
         )
     result["read"], result["late"] = read["cdc_read"], read["cdc_late"]
     kept = set(spark.sparkContext._jsc.getPersistentRDDs())
@@ -205,9 +235,9 @@ def attempt(spark, spec, rebuild):
             frame.createOrReplaceTempView(step["name"])
         counts = spark.sql(fill(spec["count"], values)).collect()[0]
         result["changed"], result["deleted"] = counts["cdc_changed"] or 0, counts["cdc_deleted"] or 0
-        notes = {MERGED: str(end), POSITION: max(position, read["cdc_highest"] or ""), KIND: spec["kind"], KEY: spec["key"], COLUMNS: spec["shape"]}
+        noted = notes(spec, end, max(position, read["cdc_highest"] or ""))
         if result["changed"] or result["deleted"]:
-            with_summary(spark, notes, lambda: spark.sql(fill(spec["apply"], values)))
+            with_summary(spark, noted, lambda: spark.sql(fill(spec["apply"], values)))
             spark.sql(f"REFRESH TABLE {current}")
             made = spark.sql(
                 f"SELECT s.parent_id, s.summary['{MERGED}'] FROM {current}.snapshots AS s JOIN {current}.refs AS r"
@@ -220,9 +250,7 @@ def attempt(spark, spec, rebuild):
         for number, rdd in spark.sparkContext._jsc.getPersistentRDDs().items():
             if number not in kept:
                 rdd.unpersist(False)
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in notes.items())
-    spark.sql(f"ALTER TABLE {current} SET TBLPROPERTIES ({listed})")
-    spark.sql(f"ALTER TABLE {log} CREATE OR REPLACE TAG {TAG} AS OF VERSION {end} RETAIN 30 DAYS")
+    note(spark, spec, noted)
     return result
 
 

@@ -45,7 +45,10 @@ const (
 	maxEntries = 500
 	maxSize    = 4 << 20
 	maxTries   = 8
-	maxBlocked = 3 // batches in a row of which the stream took nothing
+	// A stream is blocked when it took nothing of so many batches in a row,
+	// which held so many entries: neighbours may be refused for a reason of their own.
+	maxBlocked        = 3
+	maxBlockedEntries = 20
 )
 
 // A Sender sends entries in batches. It belongs to one goroutine.
@@ -56,7 +59,8 @@ type Sender struct {
 	wait    func(context.Context, time.Duration) error
 	batch   []Entry
 	size    int
-	blocked int // batches in a row of which the stream took nothing
+	// Batches in a row of which the stream took nothing, and entries in them.
+	blocked, blockedEntries int
 
 	// Sent, Skipped and Rejected count entries: those taken by the stream,
 	// those that the journal knew as taken, and those that the stream rejects,
@@ -136,7 +140,7 @@ func (s *Sender) put(ctx context.Context, rest []Entry) error {
 		}
 		rest = again
 		if len(rest) == 0 {
-			s.blocked = 0
+			s.blocked, s.blockedEntries = 0, 0
 			return nil
 		}
 		if try == maxTries {
@@ -156,11 +160,13 @@ func (s *Sender) setAside(refused []Refusal, all int) error {
 	for _, r := range refused {
 		s.Refused[r.Code]++
 	}
-	if s.blocked++; len(refused) < all {
-		s.blocked = 0
+	s.blocked++
+	s.blockedEntries += len(refused)
+	if len(refused) < all {
+		s.blocked, s.blockedEntries = 0, 0
 	}
-	if s.blocked == maxBlocked {
-		return fmt.Errorf("send records: the stream took nothing of %d batches in a row, each tried %d times: %s", maxBlocked, maxTries, refused[0].Code)
+	if s.blocked >= maxBlocked && s.blockedEntries >= maxBlockedEntries {
+		return fmt.Errorf("send records: the stream took none of %d records in a row, each tried %d times: %s", s.blockedEntries, maxTries, refused[0].Code)
 	}
 	return nil
 }

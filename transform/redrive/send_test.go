@@ -167,14 +167,17 @@ func TestSendSetsAside(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
+		rate    int
 		records int
 		refuse  string // ids that hold it
 		refused map[string]int64
 		want    string // of the error
 	}{
-		{"one of a batch", 5, "0000", map[string]int64{"InternalFailure": 1}, ""},
-		{"all of one batch", 6, "000", map[string]int64{"InternalFailure": 4}, ""},
-		{"everything", 40, "", map[string]int64{"InternalFailure": 12}, "send records: the stream took nothing of 3 batches in a row, each tried 8 times: InternalFailure"},
+		{"one of a batch", 4, 5, "0000", map[string]int64{"InternalFailure": 1}, ""},
+		{"all of one batch", 4, 6, "000", map[string]int64{"InternalFailure": 4}, ""},
+		{"neighbours sent one by one", 1, 14, "000", map[string]int64{"InternalFailure": 10}, ""},
+		{"everything", 4, 40, "", map[string]int64{"InternalFailure": 20}, "send records: the stream took none of 20 records in a row, each tried 8 times: InternalFailure"},
+		{"everything in large batches", 100, 500, "", map[string]int64{"InternalFailure": 300}, "send records: the stream took none of 300 records in a row, each tried 8 times: InternalFailure"},
 	} {
 		j := journal(t, filepath.Join(t.TempDir(), "p"))
 		list := entries(test.records)
@@ -183,7 +186,7 @@ func TestSendSetsAside(t *testing.T) {
 				list[4+i].ID = fmt.Sprint("later", i)
 			}
 		}
-		s, err := redrive.NewSender(refusingStream(test.refuse), j, 4, (&waiter{}).wait)
+		s, err := redrive.NewSender(refusingStream(test.refuse), j, test.rate, (&waiter{}).wait)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -335,3 +335,15 @@ func UnkeyedLog(seed uint64) [][][]byte {
 	r.Shuffle(len(log), func(i, j int) { log[i], log[j] = log[j], log[i] })
 	return log
 }
+
+// UnkeyedAgain are the rows of such a changelog as they come when their records
+// are delivered again to another pipeline file, with times that are later: a fold
+// keeps those that were there.
+func UnkeyedAgain(log [][][]byte) [][][]byte {
+	again := make([][][]byte, len(log))
+	for i, row := range log {
+		again[i] = slices.Clone(row)
+		again[i][1], again[i][3] = []byte(""), []byte(Start().AddDate(0, 0, 1).Format("2006-01-02T15:04:05.000000Z"))
+	}
+	return again
+}

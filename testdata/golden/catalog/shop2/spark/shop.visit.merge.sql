@@ -14,12 +14,14 @@ WITH newest AS (
   FROM `shop`.`visit` VERSION AS OF ${to} AS c
   WHERE substr(c.`cdc_position`, 39, 1) = '0'
 )
-SELECT DISTINCT
+SELECT r.`url`, r.`at`, r.`cdc_position`, r.`cdc_committed_at`, false AS cdc_ghost
+FROM (
+SELECT
   c.`url` AS `url`,
   c.`at` AS `at`,
   c.`cdc_position` AS `cdc_position`,
   c.`cdc_committed_at` AS `cdc_committed_at`,
-  false AS cdc_ghost
+  row_number() OVER (PARTITION BY c.`cdc_position` ORDER BY c.`cdc_committed_at`, c.`url`, c.`at`) AS cdc_copy
 FROM `shop`.`visit` WITH ('start-snapshot-id' = '${from}', 'end-snapshot-id' = '${to}') AS c
 CROSS JOIN newest AS n
 WHERE c.`cdc_operation` IN ('load', 'insert')
@@ -28,6 +30,8 @@ WHERE c.`cdc_operation` IN ('load', 'insert')
   OR (substr(c.`cdc_position`, 39, 1) = '0' AND substr(c.`cdc_position`, 1, 37) = n.cdc_floor)
   OR (NOT substr(c.`cdc_position`, 39, 1) = '0' AND (substr(c.`cdc_position`, 1, 37) > n.cdc_floor OR (substr(c.`cdc_position`, 1, 37) = n.cdc_floor AND substr(c.`cdc_position`, 6, 32) = '00000000000000000000000000000000')))
 )
+) AS r
+WHERE r.cdc_copy = 1
 UNION ALL
 SELECT c.`url`, c.`at`, c.`cdc_position`, c.`cdc_committed_at`, true
 FROM `shop`.`visit_folded` AS c
