@@ -8,7 +8,6 @@ Requests come as lines of JSON on standard input, each with one of
   sql     a statement; the answer has its rows. For duckdb with dialect, that of
           the statement, which is translated
   scan    database.table, with columns and, for time travel, snapshot
-  bytes   how much the engine has read since it started
   merge   a spec for the runner's merge, with rebuild; the answer is its result
 and answers go as lines of JSON to standard output: rows, result or error; of a
 Trino also updated, the rows that a statement has changed. Each value of a row is
@@ -138,12 +137,6 @@ class Spark:
         listed = ", ".join(f"`{c}`" for c in columns)
         return self.sql(f"SELECT {listed} FROM `{database}`.`{name}`{travel}")
 
-    def bytes_read(self):
-        store = self.session.sparkContext._jsc.sc().statusStore()
-        defaults = [getattr(store, f"stageList$default${n}")() for n in range(2, 6)]
-        stages = store.stageList(None, *defaults)
-        return sum(stages.apply(i).inputBytes() for i in range(stages.size()))
-
     def merge(self, spec, rebuild):
         return self.runner.merge(self.session, spec, rebuild)
 
@@ -223,8 +216,6 @@ def answer(engine, request):
         return {"rows": engine.translated(request["sql"], request["dialect"])}
     if "sql" in request:
         return {"rows": engine.sql(request["sql"]), "updated": getattr(engine, "updated", 0)}
-    if "bytes" in request:
-        return {"rows": [[str(engine.bytes_read())]]}
     if "scan" in request:
         return {"rows": engine.scan(request["scan"], request["columns"], request.get("snapshot"))}
     return {"result": engine.merge(request["merge"], request.get("rebuild", False))}
