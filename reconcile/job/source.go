@@ -86,7 +86,7 @@ func (s *SourceFlags) OpenSource(ctx context.Context, dsn string, p *catalog.Pip
 		return Reader{}, errors.New("--final is required with a dump: it has no position, so the source must not have changed since, and the lake must have every change")
 	}
 	d, err := dump.Open(where, dump.Options{Final: true, Engine: p.Source.Engine})
-	return Reader{d, nothing{}, false, where}, err
+	return Reader{d, io.NopCloser(nil), false, where}, err
 }
 
 // place is a connection string without the account.
@@ -117,9 +117,3 @@ func (s *SourceFlags) isLive(p *catalog.Pipeline, engines ...catalog.Engine) err
 	}
 	return nil
 }
-
-// nothing is what a dump holds open.
-type nothing struct{}
-
-// Close implements io.Closer.
-func (nothing) Close() error { return nil }

@@ -17,7 +17,8 @@ import (
 // Database is the database of all tables.
 const Database = "lake"
 
-const columns = `
+// Columns are the key and the ten columns of a table, as a pipeline file has them.
+const Columns = `
   key: [id]
   columns:
   - {name: id, type: long}
@@ -47,7 +48,7 @@ func Pipeline(tables ...Table) (*catalog.Pipeline, error) {
 		if t.Reader != "" {
 			b.WriteString("\n  readers: [" + t.Reader + "]")
 		}
-		b.WriteString(columns)
+		b.WriteString(Columns)
 	}
 	return catalog.Parse("pipeline.yaml", []byte(b.String()))
 }

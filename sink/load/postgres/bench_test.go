@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"icehose/bench/sink/stream"
 	"icehose/catalog"
 	"icehose/internal/pgtest"
 	"icehose/sink/iceberg"
@@ -20,20 +21,7 @@ database: lake
 source: {engine: postgresql, position: postgres}
 tables:
 - source: public.bench
-  mode: mirror
-  key: [id]
-  columns:
-  - {name: id, type: long}
-  - {name: name, type: string}
-  - {name: country, type: string}
-  - {name: qty, type: int}
-  - {name: ratio, type: double}
-  - {name: amount, type: "decimal(18,2)"}
-  - {name: active, type: boolean}
-  - {name: day, type: date}
-  - {name: at, type: timestamptz}
-  - {name: note, type: string}
-`
+  mode: mirror` + stream.Columns
 
 const benchRows = 1_000_000
 
