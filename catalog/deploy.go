@@ -17,7 +17,7 @@ func (t *Table) Properties() map[string]string {
 	if t.DeleteFormat() == CopyOnWrite {
 		mode = "copy-on-write" // what other engines delete must leave no delete files either
 	}
-	return map[string]string{
+	properties := map[string]string{
 		// Small row groups let readers skip, and bound the writer's memory.
 		"write.parquet.row-group-limit":   "65536",
 		"write.parquet.compression-codec": "zstd",
@@ -30,4 +30,10 @@ func (t *Table) Properties() map[string]string {
 		"write.metadata.previous-versions-max":       "20",
 		"write.metadata.delete-after-commit.enabled": "true",
 	}
+	if t.Mode == Changelog {
+		// Nor must the MERGE by which retention deletes. What a changelog gains
+		// meanwhile no retention may touch; a current table's merges must conflict.
+		properties["write.merge.isolation-level"] = "snapshot"
+	}
+	return properties
 }

@@ -2,13 +2,22 @@
 
 Arguments: spark, trino, duckdb or pyiceberg; then settings as NAME=VALUE: lake
 (the folder of a lake), jars (for Spark, comma-separated), runner (the file of
-the merge on Spark), port (of a Trino on this machine).
+the merge on Spark), counting (anything, for a Spark that counts what it reads
+and writes, with CountingFileIO among the jars), port (of a Trino on this machine).
 
 Requests come as lines of JSON on standard input, each with one of
   sql     a statement; the answer has its rows. For duckdb with dialect, that of
-          the statement, which is translated
+          the statement, which is translated; for spark with summary, properties
+          of the snapshot that it makes
   scan    database.table, with columns and, for time travel, snapshot
-  merge   a spec for the runner's merge, with rebuild; the answer is its result
+  merge   a spec for the runner's merge, with rebuild; the answer is its result.
+          The statements, or specs to merge, of between run once when it has read
+          and is about to write
+  kept    anything; the answer is how many frames the engine keeps
+  noop    a query whose rows are computed, and not looked at
+  counted anything; the answer has the bytes that were read and written since the
+          last such request, per table and kind of file
+  process anything; the answer is the number of the engine's process
 and answers go as lines of JSON to standard output: rows, result or error; of a
 Trino also updated, the rows that a statement has changed. Each value of a row is
 null or a text in the form that PostgreSQL writes.
@@ -80,6 +89,8 @@ class Spark:
             "spark.driver.memory": settings.get("memory", "2g"),
             "spark.driver.extraJavaOptions": "-Duser.timezone=UTC " + settings.get("java", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         }
+        if "counting" in settings:
+            conf[catalog + ".io-impl"] = "icehose.interop.CountingFileIO"
         builder = SparkSession.builder.master("local[2]").appName("interop")
         for name, value in conf.items():
             builder = builder.config(name, value)
@@ -137,8 +148,36 @@ class Spark:
         listed = ", ".join(f"`{c}`" for c in columns)
         return self.sql(f"SELECT {listed} FROM `{database}`.`{name}`{travel}")
 
-    def merge(self, spec, rebuild):
-        return self.runner.merge(self.session, spec, rebuild)
+    def merge(self, spec, rebuild, between):
+        write = self.runner.with_summary
+
+        def overtaken(spark, properties, run):
+            self.runner.with_summary = write
+            for one in between:
+                if isinstance(one, str):
+                    self.sql(one)
+                else:
+                    self.runner.merge(spark.newSession(), one)  # whose views are its own
+            return write(spark, properties, run)
+
+        if between:
+            self.runner.with_summary = overtaken
+        try:
+            return self.runner.merge(self.session, spec, rebuild)
+        finally:
+            self.runner.with_summary = write
+
+    def kept(self):
+        return self.session.sparkContext._jsc.getPersistentRDDs().size()
+
+    def noop(self, query):
+        self.session.sql(query).write.format("noop").mode("overwrite").save()
+
+    def process(self):
+        return self.session._jvm.java.lang.ProcessHandle.current().pid()
+
+    def counted(self):
+        return dict(self.session._jvm.icehose.interop.CountingFileIO.take())
 
 
 class Trino:
@@ -196,9 +235,17 @@ class DuckDB(Arrow):
     def translated(self, statement, dialect):
         import sqlglot
 
-        for one in sqlglot.transpile(statement, read=dialect, write="duckdb"):
+        def by_number(node):
+            # A ROW of Trino's has no names, and is asked for its parts by number.
+            exp = sqlglot.exp
+            if dialect == "athena" and isinstance(node, exp.Bracket) and isinstance(node.this, exp.Paren):
+                number = exp.Literal.number(int(node.expressions[0].this) + 1)  # sqlglot counts from 0
+                return exp.Anonymous(this="STRUCT_EXTRACT_AT", expressions=[node.this, number])
+            return node
+
+        for one in sqlglot.parse(statement, read=dialect):
             # Trino and Spark take the value of the greatest position even if it is null.
-            self.db.execute(one.replace("ARG_MAX(", "ARG_MAX_NULL("))
+            self.db.execute(one.transform(by_number).sql(dialect="duckdb").replace("ARG_MAX(", "ARG_MAX_NULL("))
         return self.texts(self.db.to_arrow_table()) if self.db.description else []
 
     def sql(self, statement):
@@ -214,11 +261,23 @@ class DuckDB(Arrow):
 def answer(engine, request):
     if "dialect" in request:
         return {"rows": engine.translated(request["sql"], request["dialect"])}
+    if "summary" in request:
+        engine.runner.with_summary(engine.session, request["summary"], lambda: engine.sql(request["sql"]))
+        return {}
     if "sql" in request:
         return {"rows": engine.sql(request["sql"]), "updated": getattr(engine, "updated", 0)}
     if "scan" in request:
         return {"rows": engine.scan(request["scan"], request["columns"], request.get("snapshot"))}
-    return {"result": engine.merge(request["merge"], request.get("rebuild", False))}
+    if "noop" in request:
+        engine.noop(request["noop"])
+        return {}
+    if "process" in request:
+        return {"process": engine.process()}
+    if "counted" in request:
+        return {"counted": engine.counted()}
+    if "kept" in request:
+        return {"kept": engine.kept()}
+    return {"result": engine.merge(request["merge"], request.get("rebuild", False), request.get("between", []))}
 
 
 def main(name, *settings):

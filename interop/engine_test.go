@@ -44,6 +44,9 @@ type reply struct {
 	Rows    [][]*string   `json:"rows"`
 	Updated int64         `json:"updated"`
 	Result  *merge.Result `json:"result"`
+	Counted counted       `json:"counted"`
+	Process int           `json:"process"`
+	Kept    int           `json:"kept"`
 	Error   string        `json:"error"`
 }
 
@@ -139,7 +142,11 @@ func start(ctx context.Context, name, dir string, settings ...string) (*engine, 
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, "jars="+*jars, "runner="+runner)
+		list := *jars
+		if *counting != "" {
+			list += "," + *counting
+		}
+		args = append(args, "jars="+list, "runner="+runner)
 	}
 	cmd := exec.CommandContext(ctx, *python, args...)
 	e := &engine{name: name, stderr: new(bytes.Buffer)}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,7 +20,7 @@ import (
 	"icehose/sink/merge/mergetest"
 )
 
-// A merge that read an older changelog, and comes after a newer one, changes nothing.
+// A merge that read an older changelog, and comes after a newer one, fails.
 func TestSparkFence(t *testing.T) {
 	f := newFixture(t, "spark")
 	def := f.table("plain")
@@ -39,7 +40,9 @@ func TestSparkFence(t *testing.T) {
 		Fence: artifact.Fence(artifact.Spark, def, before),
 	}
 	stale.Changes = "(" + stale.Fill(m.Changes) + ")"
-	f.engine.sql(t, stale.Fill(m.Apply))
+	if _, err := f.engine.call(map[string]any{"sql": stale.Fill(m.Apply)}); err == nil || !strings.Contains(err.Error(), artifact.Fenced) {
+		t.Errorf("got error %v, want %s", err, artifact.Fenced)
+	}
 	if got := plainRows(t, f.engine, f.database+".plain_folded"); len(got) != 0 {
 		t.Errorf("a stale merge brought back %v", got)
 	}
@@ -47,6 +50,175 @@ func TestSparkFence(t *testing.T) {
 	f.engine.sql(t, stale.Fill(m.Apply))
 	if got := plainRows(t, f.engine, f.database+".plain_folded"); len(got) == 0 {
 		t.Error("without the fence nothing comes back: the test shows nothing")
+	}
+}
+
+// A merge that somebody overtakes between its reading and its writing begins
+// anew, and notes nothing that it has not done.
+func TestSparkOvertaken(t *testing.T) {
+	for name, between := range map[string]string{
+		"by a compaction":  "CALL system.rewrite_data_files(table => 'd.keyed_folded', options => map('rewrite-all', 'true'))",
+		"by a delete":      "DELETE FROM d.keyed_folded WHERE tenant = 700",
+		"by another merge": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "spark")
+			def := f.table("keyed")
+			log := deliver(700, 6)
+			f.append(t, def, log[:len(log)/2]...)
+			f.merge(t, def)
+			f.append(t, def, log[len(log)/2:]...)
+			f.append(t, def, log...) // so that every key is touched
+			spec, err := merge.NewSparkSpec(def, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := map[string]any{"merge": spec, "between": []string{f.in(between)}}
+			if between == "" {
+				request["between"] = []any{spec}
+			}
+			if _, err := f.engine.call(request); err != nil {
+				t.Fatal(err)
+			}
+			if diff := mergetest.Diff(fold(t, def, log), rows(t, f.engine, def, f.database+".keyed_folded"), false, names(def)); diff != "" {
+				t.Error(diff)
+			}
+			if again := f.merge(t, def); again.Read != 0 {
+				t.Errorf("%+v, want nothing new", again)
+			}
+		})
+	}
+}
+
+// A note in a snapshot that was not made upon the one that the merge has read
+// counts for nothing.
+func TestSparkNoteOfAFencedMerge(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	row := mergetest.Traps()[0].Steps[0].Rows[0].Lake()
+	f.append(t, def, row)
+	f.merge(t, def)
+	f.append(t, def, row)
+	head := *f.sql(t, "SELECT snapshot_id FROM d.plain.refs WHERE name = 'main'")[0][0]
+	for _, onto := range []string{"17", ""} {
+		notes := map[string]string{merge.PropertyMerged: head}
+		if onto != "" {
+			notes[merge.PropertyOnto] = onto
+		}
+		if _, err := f.engine.call(map[string]any{"sql": f.in("DELETE FROM d.plain_folded WHERE id = -1 AND v > ''"), "summary": notes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if result := f.merge(t, def); result.Read != 1 {
+		t.Errorf("%+v, want the new row read", result)
+	}
+}
+
+// The tag keeps the list of files even where the snapshots after it have expired.
+func TestSparkExpiredBetween(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("keyed")
+	log := deliver(720, 4)
+	f.append(t, def, log[0])
+	from := f.merge(t, def).To
+	for _, row := range log[1:4] {
+		f.append(t, def, row)
+	}
+	f.sql(t, "CALL system.expire_snapshots(table => 'd.keyed', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+	if result := f.merge(t, def); result.From != from || result.Read != 3 {
+		t.Errorf("%+v, want 3 rows read since %d", result, from)
+	}
+	if diff := mergetest.Diff(fold(t, def, log[:4]), rows(t, f.engine, def, f.database+".keyed_folded"), false, names(def)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Rows that come again, and files that compaction wrote, change nothing: no
+// snapshot is made.
+func TestSparkNothingChanges(t *testing.T) {
+	f := newFixture(t, "spark")
+	for name, log := range map[string][][][]byte{"keyed": deliver(740, 4), "unkeyed": mergetest.UnkeyedLog(3)} {
+		def := f.table(name)
+		head := func() string {
+			return *f.sql(t, "SELECT snapshot_id FROM d."+name+"_folded.refs WHERE name = 'main'")[0][0]
+		}
+		f.append(t, def, log...)
+		f.merge(t, def)
+		before := head()
+		f.append(t, def, log...)
+		if result := f.merge(t, def); result.Read != int64(len(log)) || result.Changed+result.Deleted != 0 || head() != before {
+			t.Errorf("%s: rows that come again: %+v, want %d read and no snapshot", name, result, len(log))
+		}
+		if result := f.mergeWith(t, def, merge.Options{Rebuild: true}); result.Changed+result.Deleted != 0 || head() != before {
+			t.Errorf("%s: a rebuild: %+v, want no snapshot", name, result)
+		}
+		f.sql(t, "CALL system.rewrite_data_files(table => 'd."+name+"', options => map('rewrite-all', 'true'))")
+		if result := f.merge(t, def); result.Read != 0 || result.Changed+result.Deleted != 0 || head() != before {
+			t.Errorf("%s: after a compaction: %+v, want nothing read and no snapshot", name, result)
+		}
+	}
+}
+
+// That the tag cannot be set is no reason to say that the merge failed.
+func TestSparkTagFails(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	f.append(t, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	f.sql(t, "ALTER TABLE d.plain CREATE BRANCH "+merge.Tag)
+	if result := f.merge(t, def); result.Changed != 1 || len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "has no tag "+merge.Tag) {
+		t.Errorf("%+v, want a row changed and a warning", result)
+	}
+	f.sql(t, "ALTER TABLE d.plain DROP BRANCH "+merge.Tag)
+	if result := f.merge(t, def); result.Read != 0 || len(result.Warnings) != 0 {
+		t.Errorf("%+v, want nothing new", result)
+	}
+	if rows := f.sql(t, "SELECT 1 FROM d.plain.refs WHERE name = '"+merge.Tag+"' AND type = 'TAG'"); len(rows) != 1 {
+		t.Error("the next run has not set the tag")
+	}
+}
+
+// What others keep in memory while a merge runs stays there.
+func TestSparkKeepsWhatIsNotItsOwn(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	f.append(t, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	spec, err := merge.NewSparkSpec(def, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() int {
+		r, err := f.engine.call(map[string]any{"kept": true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Kept
+	}
+	before := kept()
+	if _, err := f.engine.call(map[string]any{"merge": spec, "between": []string{"CACHE TABLE icehose_others AS SELECT 1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != before+1 {
+		t.Errorf("%d frames are kept, want %d: those before and the one of others", n, before+1)
+	}
+	f.sql(t, "UNCACHE TABLE icehose_others")
+}
+
+// Positions that fall while commit times rise are counted.
+func TestSparkRegress(t *testing.T) {
+	f := newFixture(t, "spark")
+	def := f.table("plain")
+	for _, test := range []struct {
+		position, minute int
+		want             int64
+	}{{9, 0, 0}, {5, 10, 0}, {4, 16, 1}, {10, 20, 0}, {8, 30, 0}} {
+		row := mergetest.PlainRow{
+			Position: cdc.ChangePosition(0, cdc.Body{Hi: uint64(test.position), Lo: 1}, 1), ID: test.position, Operation: cdc.Update,
+			Committed: mergetest.Start().Add(time.Duration(test.minute) * time.Minute),
+		}
+		f.append(t, def, row.Lake())
+		if result := f.merge(t, def); result.Regressed != test.want {
+			t.Errorf("position %d at minute %d: %+v, want %d regressed", test.position, test.minute, result, test.want)
+		}
 	}
 }
 
@@ -169,7 +341,15 @@ func TestSparkRefuses(t *testing.T) {
 		spoil func(s *merge.SparkSpec)
 		want  string
 	}{
-		{"a missing metadata column", func(s *merge.SparkSpec) { s.Columns = append(s.Columns, "cdc_gone") }, "the changelog has no column cdc_gone: icehose catalog apply"},
+		{"a missing metadata column", func(s *merge.SparkSpec) {
+			other := newFixture(t, "spark")
+			other.sql(t, "ALTER TABLE d.plain DROP COLUMN cdc_absent")
+			spec, err := merge.NewSparkSpec(other.table("plain"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			*s = *spec
+		}, "the changelog has no column cdc_absent: icehose catalog apply"},
 		{"another key than before", func(s *merge.SparkSpec) { s.Key = "id,v" }, "was merged by the key (id), the pipeline file says (id,v): drop " + f.database + ".plain_folded"},
 		{"two kinds of position", func(s *merge.SparkSpec) {
 			f.append(t, def, row.Lake())

@@ -228,22 +228,42 @@ const tenants = 30
 
 // deliver returns the rows of some seeds: every seed's in its own order, mixed.
 func deliver(first, count int) [][][]byte {
+	return deliverWith(first, count, func(log []mergetest.Row) []mergetest.Row { return log })
+}
+
+// deliverCopies is deliver with rows of the same position that differ, of every
+// other seed: they leave little to be inherited by a key change.
+func deliverCopies(first, count int) [][][]byte {
+	return deliverWith(first, count, func(log []mergetest.Row) []mergetest.Row {
+		if log[0].Tenant%2 == 0 {
+			return log
+		}
+		return mergetest.Copies(uint64(log[0].Tenant), log)
+	})
+}
+
+func deliverWith(first, count int, more func([]mergetest.Row) []mergetest.Row) [][][]byte {
 	var logs [][][][]byte
 	for seed := range count {
 		var log [][][]byte
-		for _, row := range mergetest.Log(uint64(first+seed), first+seed) {
+		for _, row := range more(mergetest.Log(uint64(first+seed), first+seed)) {
 			log = append(log, row.Lake())
 		}
 		logs = append(logs, log)
 	}
 	r := rand.New(rand.NewPCG(uint64(first), 3))
+	left := 0
+	for _, log := range logs {
+		left += len(log)
+	}
 	var out [][][]byte
-	for len(logs) > 0 {
-		i := r.IntN(len(logs))
-		out, logs[i] = append(out, logs[i][0]), logs[i][1:]
-		if len(logs[i]) == 0 {
-			logs = slices.Delete(logs, i, i+1)
+	for ; left > 0; left-- {
+		// A row of all that are left, so that each seed's lie all over.
+		i, n := 0, r.IntN(left)
+		for ; n >= len(logs[i]); i++ {
+			n -= len(logs[i])
 		}
+		out, logs[i] = append(out, logs[i][0]), logs[i][1:]
 	}
 	return out
 }
@@ -261,25 +281,37 @@ func chaos(t *testing.T, f *fixture) {
 	var total merge.Result
 	merges, unresolved := 0, 0
 	for first := 0; first < *seeds; first += tenants {
-		batch := deliver(first, min(tenants, *seeds-first))
+		batch := deliverCopies(first, min(tenants, *seeds-first))
 		r := rand.New(rand.NewPCG(uint64(first), 11))
+		cuts := make(map[string]int) // of a seed's rows by merges
 		for from := 0; from < len(batch); {
-			sinceMerge := 0
-			for range 1 + r.IntN(4) { // commits between two merges
-				to := min(len(batch), from+1+r.IntN(1+len(batch)/8))
+			sinceMerge, cut := 0, make(map[string]bool)
+			for range 1 + r.IntN(3) { // commits between two merges
+				to := min(len(batch), from+1+r.IntN(1+len(batch)/12))
 				if to > from {
 					f.append(t, def, batch[from:to]...)
+				}
+				for _, row := range batch[from:to] {
+					cut[string(row[0])] = true
 				}
 				sinceMerge += to - from
 				log, from = append(log, batch[from:to]...), to
 			}
 			result := f.merge(t, def)
 			merges++
+			for tenant := range cut {
+				cuts[tenant]++
+			}
 			if result.Read != int64(sinceMerge) {
 				t.Errorf("merge %d read %d rows, want %d: only what is new", merges, result.Read, sinceMerge)
 			}
 			total.Read, total.Changed, total.Deleted, total.Late = total.Read+result.Read, total.Changed+result.Changed, total.Deleted+result.Deleted, total.Late+result.Late
 			unresolved = f.compare(t, def, fold(t, def, log), fmt.Sprintf("seeds from %d, merge %d", first, merges))
+		}
+		for tenant, n := range cuts {
+			if n < 3 {
+				t.Errorf("seed %s: %d merges of its rows, want 3 at least", tenant, n)
+			}
 		}
 	}
 	if total.Late == 0 || total.Deleted == 0 {

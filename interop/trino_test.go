@@ -50,7 +50,7 @@ func startTrino(ctx context.Context, dir string) (port int, stop func(), err err
 			"connector.name=iceberg", "iceberg.catalog.type=jdbc", "iceberg.jdbc-catalog.catalog-name=icehose", "iceberg.jdbc-catalog.driver-class=org.sqlite.JDBC",
 			"iceberg.jdbc-catalog.connection-url=jdbc:sqlite:" + filepath.Join(dir, "catalog.db") + "?busy_timeout=10000",
 			"iceberg.jdbc-catalog.default-warehouse-dir=file://" + filepath.Join(dir, "warehouse"), "iceberg.jdbc-catalog.schema-version=V1",
-			"fs.native-local.enabled=true", "local.location=/", "iceberg.file-format=PARQUET",
+			"iceberg.expire-snapshots.min-retention=0s", "iceberg.remove-orphan-files.min-retention=0s", "fs.native-local.enabled=true", "local.location=/", "iceberg.file-format=PARQUET",
 		},
 	} {
 		path := filepath.Join(etc, name)

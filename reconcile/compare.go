@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +24,15 @@ type comparison struct {
 	saved        *savedRun
 	versions     func(a, b []byte) int // compares values of the version column; nil: there is none
 	version      string
+	unsaved      error // why the checkpoint does not have it all
+	gate         *gate
+	resumed      *savedTable         // what a run before had of it
+	begun        *savedSlice         // of a slice that was not read to the end, whose suspects are in left
+	known        map[string]*suspect // of rows that are read once more
+	left         []*suspect          // that could not be told; counted in the report
+	marks        [2]string           // of source and lake at the last look
+	quiet        time.Time           // since when both were as the marks say
+	lag          time.Duration       // by how much changes of the table were seen to come late
 }
 
 // run fills the report of the table. What keeps the table from being decided
@@ -32,17 +41,20 @@ func (c *comparison) run(ctx context.Context) (r TableReport, err error) {
 	if done := c.saved.done(c.table.Source); done != nil {
 		return *done, nil
 	}
-	r = TableReport{Table: c.table.Source, Target: target(c.table), Key: c.table.Key, Losses: losses(c.table)}
+	r = TableReport{Table: c.table.Source, Target: target(c.table), Key: c.table.Key, Losses: losses(c.table), Told: c.saved.told(c.table.Source)}
 	began := c.now()
 	c.version, c.versions = versionOf(c.table, c.options.Version)
 	r.decide(c.table, c.untimely(ctx, c.compare(ctx, &r)))
+	err = c.unsaved
 	if c.options.Now != nil {
-		r.Seconds = c.now().Sub(began).Seconds()
+		r.DecidedAt = c.now()
+		r.Seconds = r.DecidedAt.Sub(began).Seconds()
 	}
+	r.Told = r.Told && r.Verdict == Different
 	r.sortFindings()
 	// Of what is not decided the checkpoint has what was found so far.
 	if r.Verdict != Inconclusive && ctx.Err() == nil {
-		err = c.saved.decided(context.WithoutCancel(ctx), &r)
+		err = errors.Join(err, c.saved.decided(context.WithoutCancel(ctx), &r))
 	}
 	return r, err
 }
@@ -186,46 +198,6 @@ func (v *views) pin(r *TableReport) {
 	}
 }
 
-// compareAll compares the whole table, or a sample, slice by slice.
-func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
-	c.tell(Progress{Table: c.table.Source, Step: Digesting})
-	v, err := c.open(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer v.close()
-	rows := max(v.source.Pinned().Rows, v.lake.Pinned().Rows)
-	next := 0
-	if partial := c.saved.partial(c.table.Source); partial != nil {
-		next = partial.Next
-		*r = partial.Report.report()
-		v.pin(r)
-	} else {
-		r.Buckets = bucketCount(rows)
-	}
-	end := c.sample(r)
-	size := sliceOf(r.Buckets, rows, c.options.SliceRows)
-	for from := next; from < end; from += size {
-		part := Part{Buckets: r.Buckets, Version: c.version}
-		if to := min(from+size, end); from > 0 || to < r.Buckets {
-			for b := from; b < to; b++ {
-				part.Only = append(part.Only, b)
-			}
-		}
-		suspects, err := c.atMoment(ctx, r, v, func(v *views) ([]*suspect, error) { return c.compareSlice(ctx, r, v, part) })
-		if err := errors.Join(err, c.settle(ctx, r, suspects)); err != nil {
-			return err
-		}
-		if r.UnreadBuckets > 0 {
-			return nil
-		}
-		if err := c.saved.sliced(ctx, r, from+size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // momentTries is how often rows are read at a new moment when the old one is
 // gone.
 const momentTries = 3
@@ -251,79 +223,18 @@ func (c *comparison) atMoment(ctx context.Context, r *TableReport, v *views, rea
 	}
 }
 
-// sample makes enough buckets to take a fraction of them, and returns how many
-// to compare.
-func (c *comparison) sample(r *TableReport) int {
-	fraction := c.options.sampled()
-	if fraction == 0 {
-		return r.Buckets
-	}
-	const steps = 16 // buckets in the sample at least, so that it is not much larger than asked for
-	for r.Buckets < MaxBuckets && float64(r.Buckets)*fraction < steps {
-		r.Buckets <<= 1
-	}
-	end := int(math.Ceil(float64(r.Buckets) * fraction))
-	r.Sampled = float64(end) / float64(r.Buckets)
-	return end
-}
-
-// sliceOf returns how many buckets make a slice of at most the given rows.
-func sliceOf(buckets int, rows, most int64) int {
-	size := buckets
-	for most > 0 && size > 1 && rows/int64(buckets/size) > most {
-		size >>= 1
-	}
-	return size
-}
-
-// compareSlice digests some buckets on both sides and compares the rows of
-// those that differ.
-func (c *comparison) compareSlice(ctx context.Context, r *TableReport, v *views, part Part) ([]*suspect, error) {
-	want, got, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) ([]canon.Digest, error) {
-		digests, err := side.Digests(ctx, part)
-		if err == nil && len(digests) != part.Buckets {
-			err = fmt.Errorf("asked for %d digests, got %d", part.Buckets, len(digests))
-		}
-		return digests, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.Source.count(want)
-	r.Lake.count(got)
-	differing := make([]int, 0)
-	for b := range want {
-		if want[b] != got[b] {
-			differing = append(differing, b)
-		}
-	}
-	r.DifferingBuckets += len(differing)
-	if len(differing) == 0 {
-		return nil, nil
-	}
-	c.tell(Progress{Table: c.table.Source, Step: Comparing})
-	var suspects []*suspect
-	for len(differing) > 0 && !c.enough(r, suspects) {
-		n := wave(differing, want, got, c.options.MaxRows)
-		more, err := c.compareBuckets(ctx, r, v, differing[:n], want, got)
-		suspects = append(suspects, more...)
-		if err != nil {
-			r.UnreadBuckets = len(differing)
-			return suspects, err
-		}
-		differing = differing[n:]
-	}
-	r.UnreadBuckets = len(differing)
-	return suspects, nil
-}
-
 // suspectsPerFinding bounds the suspects that are looked at again: most may
 // turn out to be in flight.
 const suspectsPerFinding = 16
 
 // enough reports whether no more buckets need to be read.
 func (c *comparison) enough(r *TableReport, suspects []*suspect) bool {
-	return len(r.Findings) >= c.options.MaxFindings || len(suspects) >= suspectsPerFinding*c.options.MaxFindings
+	return len(r.Findings) >= c.options.MaxFindings || c.room(suspects) == 0
+}
+
+// room is how many suspects more may be looked at again.
+func (c *comparison) room(suspects []*suspect) int {
+	return max(suspectsPerFinding*c.options.MaxFindings-len(suspects), 0)
 }
 
 // wave returns how many of the buckets, one at least, fit in memory together.
@@ -341,8 +252,8 @@ func wave(buckets []int, want, got []canon.Digest, maxRows int) int {
 // compareBuckets fetches the rows of some buckets from both sides and adds
 // what differs to the report, or to the suspects. Rows that do not add up to
 // the digest of the first reading are not compared: something else was read
-// than was judged.
-func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *views, buckets []int, want, got []canon.Digest) ([]*suspect, error) {
+// than was judged. Of more suspects than there is room for, buckets are left.
+func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *views, buckets []int, want, got []canon.Digest, room int) (suspects []*suspect, left []int, err error) {
 	part := Part{Buckets: len(want), Only: buckets, Version: c.version}
 	source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, isSource bool) (*rowSet, error) {
 		expected := got
@@ -352,43 +263,78 @@ func (c *comparison) compareBuckets(ctx context.Context, r *TableReport, v *view
 		return fetch(ctx, side, part, expected)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	suspects, differ, err := c.judge(r, source, lake, v)
-	if err == nil && !differ {
+	suspects, left, err = c.judge(r, source, lake, v, room)
+	if err == nil && len(suspects)+len(left) == 0 && !anyDiffers(source, lake) {
 		err = errors.New("compare rows: digests differ and rows do not")
 	}
-	return suspects, err
+	return suspects, left, err
 }
 
-// judge adds what differs to the report; with Settle it only suspects it.
-func (c *comparison) judge(r *TableReport, source, lake *rowSet, v *views) (suspects []*suspect, differ bool, err error) {
+func anyDiffers(source, lake *rowSet) bool {
+	for p := range pairs(source, lake) {
+		if !agree(p.source, p.lake) {
+			return true
+		}
+	}
+	return false
+}
+
+// judge adds what differs to the report; with Settle it only suspects it, and
+// leaves the buckets for whose suspects there is no room. One bucket always has.
+func (c *comparison) judge(r *TableReport, source, lake *rowSet, v *views, room int) (suspects []*suspect, left []int, err error) {
 	sourceAt := v.source.Pinned()
 	at := c.momentOf(&sourceAt)
+	var later map[int]bool
+	if c.options.Settle > 0 {
+		left, later = overflow(source, lake, room)
+	}
 	for p := range pairs(source, lake) {
-		if agree(p.source, p.lake) {
+		if agree(p.source, p.lake) || later[p.bucket()] {
 			continue
 		}
-		differ = true
 		s := c.suspect(source, lake, p, at)
 		if c.options.Settle > 0 {
+			s.goOn(c.known[string(s.key)])
 			suspects = append(suspects, s)
 			continue
 		}
 		if err := c.find(r, s); err != nil {
-			return nil, true, err
+			return nil, nil, err
 		}
 	}
-	return suspects, differ, nil
+	return suspects, left, nil
+}
+
+// overflow returns the buckets, ascending, that come after as many keys that
+// differ as there is room for.
+func overflow(source, lake *rowSet, room int) (left []int, later map[int]bool) {
+	differ := map[int]int{}
+	for p := range pairs(source, lake) {
+		if !agree(p.source, p.lake) {
+			differ[p.bucket()]++
+		}
+	}
+	later = map[int]bool{}
+	n := 0
+	for i, b := range slices.Sorted(maps.Keys(differ)) {
+		if n += differ[b]; n > room && i > 0 {
+			left = append(left, b)
+			later[b] = true
+		}
+	}
+	return left, later
 }
 
 // find adds what is known of a key to the findings.
 func (c *comparison) find(r *TableReport, s *suspect) error {
+	r.Unfit += s.unfit
 	for _, d := range s.differences {
 		if d.rows == 0 {
 			continue
 		}
-		f := Finding{Kind: d.kind, Rows: d.rows}
+		f := Finding{Kind: d.kind, Rows: d.rows, Unfit: s.unfit > 0}
 		if d.kind == Differs && s.behind != nil {
 			f.Kind, f.Behind = Stale, s.behind
 		}

@@ -29,28 +29,53 @@ func (c *comparison) keysSince(ctx context.Context, source View) (*Keys, error) 
 	return k, nil
 }
 
-// compareKeys compares the rows of chosen keys, without digests.
+// compareKeys compares the rows of chosen keys, without digests. Keys that are
+// too many to be looked at again at once are compared once more, as buckets of
+// a table are.
 func (c *comparison) compareKeys(ctx context.Context, r *TableReport, choose func(context.Context, View) (*Keys, error)) error {
 	c.tell(Progress{Table: c.table.Source, Step: Comparing})
-	suspects, err := c.atMoment(ctx, r, &views{}, func(v *views) ([]*suspect, error) {
-		keys, err := choose(ctx, v.source)
-		if err != nil {
-			return nil, err
-		}
-		part := Part{Buckets: 1, Keys: keys, Version: c.version}
-		source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) (*rowSet, error) {
-			return fetch(ctx, side, part, nil)
+	var unread []int
+	for round := 0; ; round++ {
+		suspects, err := c.atMoment(ctx, r, &views{}, func(v *views) (suspects []*suspect, err error) {
+			keys, err := choose(ctx, v.source)
+			if err != nil {
+				return nil, err
+			}
+			if round == 0 {
+				r.Buckets = bucketCount(int64(keys.Len()))
+			}
+			suspects, unread, err = c.compareChosen(ctx, r, v, Part{Buckets: r.Buckets, Only: unread, Keys: keys, Version: c.version})
+			return suspects, err
 		})
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = c.settle(ctx, r, suspects, c.options.Retries)
 		}
-		r.Source.add(uint64(len(source.rows)))
-		r.Lake.add(uint64(len(lake.rows)))
-		suspects, _, err := c.judge(r, source, lake, v)
-		return suspects, err
+		if err != nil || len(unread) == 0 || r.Counts != (Counts{}) || round == againRounds {
+			return err
+		}
+	}
+}
+
+func (c *comparison) compareChosen(ctx context.Context, r *TableReport, v *views, part Part) (suspects []*suspect, left []int, err error) {
+	source, lake, err := both(ctx, v.source, v.lake, func(ctx context.Context, side View, _ bool) (*rowSet, error) {
+		return fetch(ctx, side, part, nil)
 	})
 	if err != nil {
-		return err
+		return nil, part.Only, err
 	}
-	return c.settle(ctx, r, suspects)
+	suspects, left, err = c.judge(r, source, lake, v, c.room(nil))
+	if part.Only == nil {
+		r.Source.add(uint64(len(source.rows)))
+		r.Lake.add(uint64(len(lake.rows)))
+		r.DifferingBuckets = len(left)
+		seen := map[int]bool{}
+		for _, s := range suspects {
+			if !seen[s.bucket] {
+				seen[s.bucket] = true
+				r.DifferingBuckets++
+			}
+		}
+	}
+	r.UnreadBuckets = len(left)
+	return suspects, left, err
 }

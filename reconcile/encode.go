@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -32,12 +33,14 @@ type Encoder struct {
 	text    []byte // one canonical text
 	keyText []byte // canonical bytes of the key
 	stamp   []byte
+	bucket  int   // that the server has put a row without a key in; -1: none
+	unfit   error // why a value of the current row has no canonical text
 	err     error // why the current row cannot be encoded
 }
 
 // NewEncoder returns an Encoder of rows of t.
 func NewEncoder(t *catalog.Table) (*Encoder, error) {
-	e := &Encoder{table: t, columns: comparedColumns(t)}
+	e := &Encoder{table: t, columns: comparedColumns(t), bucket: -1}
 	e.isKey = make([]bool, len(e.columns))
 	e.defaults = make([][]byte, len(e.columns))
 	for i, c := range e.columns {
@@ -70,7 +73,20 @@ func (e *Encoder) Columns() []*catalog.Column { return e.columns }
 
 // Reset begins a row.
 func (e *Encoder) Reset() {
-	e.row, e.ends, e.stamp, e.err = e.row[:0], e.ends[:0], e.stamp[:0], nil
+	e.row, e.ends, e.stamp, e.unfit, e.err = e.row[:0], e.ends[:0], e.stamp[:0], nil, nil
+	e.bucket = -1
+}
+
+// Placed says in which of the part's buckets the server has put the current row
+// of a table without a key: it hashes a value that no lake can have as the text
+// that it writes for it, so nobody else finds the bucket of such a row.
+func (e *Encoder) Placed(text []byte) {
+	bucket, err := strconv.Atoi(string(text))
+	if err != nil || bucket < 0 {
+		e.fail(errors.New("encode row: the server's bucket is no number"))
+		return
+	}
+	e.bucket = bucket
 }
 
 // Stamp gives the current row a stamp (Row.Stamp).
@@ -118,8 +134,9 @@ func (e *Encoder) Canonical(text []byte) {
 var errTooMany = errors.New("encode row: more values than columns")
 
 // Value is the next column's value as the source writes it. It is masked, and
-// loses what the pipeline file lets it lose, on its way. The error is kept for
-// the end of the row.
+// loses what the pipeline file lets it lose, on its way. A value that the lake's
+// type cannot hold makes the row one that no lake has (Row.Unfit); of a key
+// column it is an error, which is kept for the end of the row.
 func (e *Encoder) Value(form canon.Form, text []byte) {
 	i := len(e.ends)
 	if i >= len(e.columns) {
@@ -134,6 +151,12 @@ func (e *Encoder) Value(form canon.Form, text []byte) {
 	out, null, err := e.ready[i].AppendValue(e.text[:0], form, text)
 	e.text = out
 	switch {
+	case err != nil && !e.isKey[i] && isUnfit(err):
+		if e.unfit == nil {
+			e.unfit = err
+		}
+		e.row = append(e.row, unfitField...)
+		e.ends = append(e.ends, len(e.row))
 	case err != nil:
 		e.fail(err)
 		e.Null()
@@ -145,6 +168,17 @@ func (e *Encoder) Value(form canon.Form, text []byte) {
 	default:
 		e.Canonical(out)
 	}
+}
+
+// unfitField stands for a value that has no canonical text. No field of a lake
+// row begins so.
+const unfitField = "!:"
+
+// isUnfit reports whether a value is one that the source can have and the type
+// in the lake cannot; not whether its text was damaged on the way.
+func isUnfit(err error) bool {
+	value, ok := errors.AsType[*canon.ValueError](err)
+	return ok && (value.Problem == canon.OutOfRange || value.Problem == canon.Inexact || value.Problem == canon.NotValid)
 }
 
 func (e *Encoder) fail(err error) {
@@ -173,7 +207,7 @@ func (e *Encoder) field(i int) []byte {
 // value returns the canonical text of column i of the finished row.
 func (e *Encoder) value(i int) (text []byte, null bool) {
 	length, text, _ := bytes.Cut(e.field(i), []byte{':'})
-	return text, string(length) == "N"
+	return text, string(length) == "N" || string(length) == unfitField[:1]
 }
 
 // place finds the key and the bucket of the finished row. The row hash is
@@ -186,13 +220,25 @@ func (e *Encoder) place(buckets int) (Row, error) {
 		h := canon.HashRow(e.row)
 		e.keyText = binary.BigEndian.AppendUint64(e.keyText[:0], h.Hi)
 		e.keyText = binary.BigEndian.AppendUint64(e.keyText, h.Lo)
-		return Row{Bucket: bucketOf(h, buckets), Key: e.keyText, Hash: h}, nil
+		r := Row{Bucket: bucketOf(h, buckets), Key: e.keyText, Hash: h}
+		if e.unfit != nil && e.bucket >= 0 {
+			r.Bucket = e.bucket & (buckets - 1)
+		}
+		return r, nil
 	}
 	e.keyText = e.keyText[:0]
 	for _, i := range e.key {
 		e.keyText = append(e.keyText, e.field(i)...)
 	}
 	return Row{Bucket: bucketOf(canon.HashRow(e.keyText), buckets), Key: e.keyText}, nil
+}
+
+// bucketOfKey is the bucket of a Row.Key with so many columns.
+func bucketOfKey(key []byte, columns, buckets int) int {
+	if columns > 0 {
+		return bucketOf(canon.HashRow(key), buckets)
+	}
+	return bucketOf(canon.Hash{Hi: binary.BigEndian.Uint64(key), Lo: binary.BigEndian.Uint64(key[8:])}, buckets)
 }
 
 func bucketOf(h canon.Hash, buckets int) int {
@@ -204,6 +250,7 @@ func (e *Encoder) finish(r Row) Row {
 	if len(e.key) > 0 {
 		r.Hash = canon.HashRow(e.row)
 	}
+	r.Unfit = e.unfit != nil
 	return r
 }
 

@@ -104,7 +104,7 @@ func TestSourceAndLakeEncodeAlike(t *testing.T) {
 }
 
 func TestEncoderRefuses(t *testing.T) {
-	e := encoderOf(t, "      - {name: id, type: long}\n      - {name: amount, type: \"decimal(4,1)\"}\n")
+	e := encoderOf(t, "      - {name: id, type: long}\n      - {name: note, type: string}\n")
 	tests := []struct {
 		name string
 		fill func(*reconcile.Encoder)
@@ -118,10 +118,14 @@ func TestEncoderRefuses(t *testing.T) {
 			}
 		}, "more values than columns"},
 		{"null key", func(e *reconcile.Encoder) { e.Null(); e.Null() }, "key column id is null"},
-		{"not a value", func(e *reconcile.Encoder) {
-			e.Value(canon.Postgres, []byte("1"))
+		{"not a key", func(e *reconcile.Encoder) {
 			e.Value(canon.Postgres, []byte("1.25"))
-		}, "coerce amount to decimal(4,1): inexact"},
+			e.Value(canon.Postgres, []byte("1.2"))
+		}, "coerce id to long: inexact"},
+		{"damaged", func(e *reconcile.Encoder) {
+			e.Value(canon.Postgres, []byte("1"))
+			e.Value(canon.Postgres, []byte("caf\xe9"))
+		}, "coerce note to string: invalid_utf8"},
 		{"first of two", func(e *reconcile.Encoder) {
 			e.Value(canon.Postgres, []byte("x"))
 			e.Value(canon.Postgres, []byte("y"))

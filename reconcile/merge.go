@@ -24,10 +24,11 @@ type keptRow struct {
 	from, key, version, stamp int // where it begins, and where each part ends
 	hash                      canon.Hash
 	bucket                    int
+	unfit                     bool
 }
 
 func (s *rowSet) add(r Row) {
-	k := keptRow{from: len(s.data), hash: r.Hash, bucket: r.Bucket}
+	k := keptRow{from: len(s.data), hash: r.Hash, bucket: r.Bucket, unfit: r.Unfit}
 	s.data = append(s.data, r.Key...)
 	k.key = len(s.data)
 	s.data = append(s.data, r.Version...)
@@ -92,6 +93,24 @@ func compareHashes(a, b canon.Hash) int {
 type pair struct {
 	key          []byte // canonical bytes, in a rowSet
 	source, lake []keptRow
+}
+
+// unfit counts rows of the source that no lake can have.
+func (p *pair) unfit() (n uint64) {
+	for i := range p.source {
+		if p.source[i].unfit {
+			n++
+		}
+	}
+	return n
+}
+
+// bucket is that of the key.
+func (p *pair) bucket() int {
+	if len(p.source) > 0 {
+		return p.source[0].bucket
+	}
+	return p.lake[0].bucket
 }
 
 // pairs yields every key of either side, in the order of key bytes.

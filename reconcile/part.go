@@ -67,6 +67,9 @@ const MaxBuckets = 1 << 20
 type Since struct {
 	Column string // lake name
 	From   time.Time
+	// Text is how From was given; empty: as it is. A run that continues from a
+	// checkpoint has the From of the one that began, if the texts are the same.
+	Text string
 }
 
 // text is From as the column's canonical text; canonical texts of one of these
@@ -155,9 +158,14 @@ func (k *Keys) Has(key []byte) bool {
 	return ok
 }
 
-// Texts returns the keys: a canonical text per key column. It is nil for a
-// table without a key, whose keys are row hashes. It must not be changed.
-func (k *Keys) Texts() [][]string { return k.texts }
+// Texts returns the keys: a canonical text per key column. It is nil for no set,
+// and for a table without a key, whose keys are row hashes. It must not be changed.
+func (k *Keys) Texts() [][]string {
+	if k == nil {
+		return nil
+	}
+	return k.texts
+}
 
 // keysOf makes a set of canonical key bytes.
 func keysOf(t *catalog.Table, keys [][]byte) (*Keys, error) {
@@ -173,6 +181,42 @@ func keysOf(t *catalog.Table, keys [][]byte) (*Keys, error) {
 		k.add(key, texts)
 	}
 	return k, nil
+}
+
+// KeySelector returns a function that reports whether the rows of a key, a
+// canonical text per key column in key order, may be of the part. It is nil when
+// all may be, and for a table without a key. The function is for one goroutine.
+func (p Part) KeySelector(t *catalog.Table) (func(key [][]byte) bool, error) {
+	s, err := p.selector(t)
+	if err != nil || len(t.Key) == 0 || s.wanted == nil && p.Keys == nil {
+		return nil, err
+	}
+	columns := comparedColumns(t)
+	kinds := make([]catalog.TypeKind, len(t.Key))
+	for n, name := range t.Key {
+		i := slices.IndexFunc(columns, func(c *catalog.Column) bool { return c.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("select keys of %s: key column %s is not a column of the lake", t.Source, name)
+		}
+		kinds[n] = comparedKind(columns[i])
+	}
+	var text []byte
+	return func(key [][]byte) bool {
+		text = text[:0]
+		for n, part := range key {
+			if part == nil {
+				return true // whoever reads the row says what is wrong with it
+			}
+			var err error
+			if text, err = canon.AppendTyped(text, kinds[n], part); err != nil {
+				return true
+			}
+		}
+		if p.Keys != nil && !p.Keys.Has(text) {
+			return false
+		}
+		return s.wanted == nil || s.wanted[bucketOf(canon.HashRow(text), p.Buckets)]
+	}, nil
 }
 
 // A selector is a Part made ready to judge rows.
@@ -218,6 +262,9 @@ func (s *selector) has(e *Encoder, r *Row) bool {
 		return false
 	}
 	if s.since != nil {
+		if string(e.field(s.at)) == unfitField {
+			return true // nobody can say when that was
+		}
 		text, null := e.value(s.at)
 		return !null && bytes.Compare(text, s.since) >= 0
 	}

@@ -32,8 +32,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/internal/canon"
@@ -72,6 +70,10 @@ type Pinned struct {
 	// Rows is about how many rows the table has; 0: not known. It decides how
 	// many buckets there are and nothing else.
 	Rows int64
+	// Slice is how many rows a reading of the table may be about, for the memory
+	// that it takes; 0: any number, since it takes none. A larger table is
+	// compared in slices.
+	Slice int64
 	// Time is the moment by the source's clock; zero when the side has none.
 	Time time.Time
 	// Through is nil unless the source follows another server: then everything
@@ -132,9 +134,13 @@ type Row struct {
 	Key     []byte
 	Hash    canon.Hash // of the whole row
 	Version []byte     // canonical text of the column Part.Version; nil: NULL, or not asked for
-	// Stamp is, of a source that has such a thing, a text that changes with
-	// every change of the row, also if its values are as before; else empty.
+	// Stamp is, of a side that has such a thing, a text that changes with every
+	// change of the row, also if its values are as before; else empty.
 	Stamp []byte
+	// Unfit says that the source's row has a value which the type in the lake
+	// cannot hold: Hash is then none of the lake's, and may be another one than
+	// that of a server which digests the row by itself.
+	Unfit bool
 }
 
 // Options say what Run compares, and what it may use. The zero value compares
@@ -160,15 +166,23 @@ type Options struct {
 	// Settle makes Run look again at keys that differ, and is how far the lake
 	// must have come past the last change of a source row before a difference
 	// counts: longer than shards are ever apart. A difference is a finding when
-	// the source row was the same in at least two later looks and the lake
-	// still differed, and (a) Watermark has passed the moment at which the row
-	// was first seen as it is, or (b) the lake holds a change of any table that
-	// was committed Settle after that time, or (c) for as long as Settle
-	// neither side has moved at all. A source that follows another server must
-	// also have everything that was committed there by the time when the lake's
-	// rows had been read as they are (Pinned.Through). 0: never look again.
+	// both sides' rows were the same in at least two later looks, and one of:
+	// (a) Watermark.Position has passed all that the source could have had when
+	// the row was first seen as it is; (b) where there is a Watermark.Time, it
+	// has passed that moment, and Settle ago or earlier, and the table has been
+	// committed anew since, or Idle ago; where there is none, (c) the lake holds
+	// a change of the table that was committed Settle after that moment, or (d)
+	// of another table, Idle after it, or (e) neither side has moved at all for
+	// as long as Idle. Where changes of the table are seen to come later or
+	// further apart, twice that replaces a smaller Settle or Idle. A source that
+	// follows another server must also have everything that was committed there
+	// by the time when the lake's rows had been read as they are
+	// (Pinned.Through). 0: never look again.
 	Settle time.Duration
-	// Retries is how many times suspects are looked at; default 20.
+	// Idle is by how much tables of the lake may be apart from each other, each
+	// of them being committed by itself; default Settle, and no less.
+	Idle time.Duration
+	// Retries is how many times suspects are looked at, twice at least; default 20.
 	Retries int
 	// Watermark says what is certainly in the lake. Nil: nothing is known.
 	Watermark func(context.Context) (Watermark, error)
@@ -177,7 +191,7 @@ type Options struct {
 
 	MaxFindings int // kept by key per table; default 1000
 	// MaxRows bounds the rows of both sides together that are in memory while
-	// a table's differing buckets are compared; default 1<<20. A bucket that
+	// a table's differing buckets are compared; default DefaultMaxRows. A bucket that
 	// alone has more is still compared as a whole.
 	MaxRows int
 	// SliceRows bounds the rows of a table that are read at one moment:
@@ -185,7 +199,7 @@ type Options struct {
 	// its own moment. A Checkpoint knows finished slices. Each slice costs a
 	// scan of the keys. 0: no bound.
 	SliceRows   int64
-	Concurrency int  // tables at a time; default 1
+	Concurrency int  // tables that are read at a time, whose keys are waited for or not; default 1
 	ShowKeys    bool // name the keys of findings in what the Report writes
 	// Checkpoint keeps what is decided, so that an interrupted run continues.
 	Checkpoint Checkpoint
@@ -232,14 +246,17 @@ const (
 
 const (
 	defaultMaxFindings = 1000
-	defaultMaxRows     = 1 << 20
 	defaultRetries     = 20
 	rowsPerBucket      = 256
 )
 
+// DefaultMaxRows is Options.MaxRows unless it is set.
+const DefaultMaxRows = 1 << 20
+
 // Run compares the tables of p. A table that cannot be read is reported, not
 // returned as an error: the error is for options that make no sense, for a
-// checkpoint that cannot be read or written, and for a cancelled context.
+// checkpoint that cannot be read, and for a cancelled context. When the
+// checkpoint cannot be written, there is a report, and the error beside it.
 func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Options) (*Report, error) {
 	tables, err := choose(p, &o)
 	if err != nil {
@@ -248,7 +265,7 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Option
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
-	saved, err := loadCheckpoint(ctx, tables, &o)
+	saved, err := loadCheckpoint(ctx, p, tables, &o)
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
@@ -262,22 +279,22 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Option
 		work, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
 	}
 	defer cancel()
-	group, work := errgroup.WithContext(work)
-	group.SetLimit(max(o.Concurrency, 1))
-	for i, t := range tables {
-		group.Go(func() error {
-			c := comparison{pipeline: p, table: t, tables: tables, source: source, lake: lake, options: &o, tell: tell, saved: saved}
-			var err error
-			report.Tables[i], err = c.run(work)
-			tell(Progress{Table: t.Source, Step: Decided, Report: &report.Tables[i]})
-			return err
-		})
-	}
-	if err := errors.Join(group.Wait(), ctx.Err()); err != nil {
+	unsaved := make([]error, len(tables))
+	g := gate{free: max(o.Concurrency, 1), room: waitingSuspects}
+	g.each(len(tables), func(i int) bool { return saved.isRead(tables[i].Source) }, func(i int) {
+		t := tables[i]
+		c := comparison{pipeline: p, table: t, tables: tables, source: source, lake: lake, options: &o, tell: tell, saved: saved, gate: &g}
+		report.Tables[i], unsaved[i] = c.run(work)
+		tell(Progress{Table: t.Source, Step: Decided, Report: &report.Tables[i]})
+	})
+	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
 	if o.Now != nil {
 		report.Ended = o.Now()
+	}
+	if err := errors.Join(unsaved...); err != nil {
+		return report, fmt.Errorf("reconcile: %w", err)
 	}
 	return report, nil
 }
@@ -290,17 +307,20 @@ func (o *Options) complete() error {
 		o.MaxFindings = defaultMaxFindings
 	}
 	if o.MaxRows <= 0 {
-		o.MaxRows = defaultMaxRows
+		o.MaxRows = DefaultMaxRows
 	}
-	if o.Retries <= 0 {
+	if o.Retries == 0 {
 		o.Retries = defaultRetries
 	}
 	if o.Wait == nil {
 		o.Wait = wait
 	}
+	o.Idle = max(o.Idle, o.Settle)
 	switch {
 	case o.Settle > 0 && o.Now == nil:
 		return errors.New("check options: Settle needs Now")
+	case o.Settle > 0 && o.Retries < 2:
+		return errors.New("check options: Settle needs two looks: want 2 Retries or more")
 	case o.Sample < 0 || o.Sample > 1:
 		return fmt.Errorf("check options: a sample of %v is no fraction", o.Sample)
 	case o.sampled() != 0 && (o.Keys != nil || o.Since != nil):
@@ -317,17 +337,6 @@ func (o *Options) sampled() float64 {
 		return 0
 	}
 	return o.Sample
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 func choose(p *catalog.Pipeline, o *Options) ([]*catalog.Table, error) {

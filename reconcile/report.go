@@ -43,6 +43,9 @@ type Finding struct {
 	// Behind is set when the table has a version column and the lake's version
 	// is older than the source's.
 	Behind *Behind `json:"behind,omitempty"`
+	// Unfit says that the source has a value which the type in the lake cannot
+	// hold: no writing of the row makes the sides equal.
+	Unfit bool `json:"unfit,omitempty"`
 }
 
 // Counts are rows by kind of finding. Of a table compared in full,
@@ -170,6 +173,9 @@ type TableReport struct {
 	DifferingBuckets int      `json:"differing_buckets"`
 	UnreadBuckets    int      `json:"unread_buckets"` // of those that differ; when not 0, Counts are lower bounds
 	Counts           Counts   `json:"counts"`
+	// Unfit are rows of the source, of those that Counts counts, with a value
+	// which the type in the lake cannot hold.
+	Unfit uint64 `json:"unfit,omitempty"`
 	// InFlight are keys that differed and then agreed.
 	InFlight int `json:"in_flight,omitempty"`
 	// Unsettled are keys that kept changing while they were looked at.
@@ -183,7 +189,15 @@ type TableReport struct {
 	// Losses are what the pipeline file allows to be lost, by column.
 	Losses  map[string][]catalog.Loss `json:"allowed_losses,omitempty"`
 	Seconds float64                   `json:"seconds,omitempty"`
+	// DecidedAt is when the verdict was reached: before the run began, if
+	// another run did that and this one continued. Zero without Options.Now.
+	DecidedAt time.Time `json:"decided_at,omitzero"`
+	// Told says that a run before told the verdict (Told).
+	Told bool `json:"-"`
 }
+
+// Partial reports whether the verdict is about some rows only.
+func (t *TableReport) Partial() bool { return t.Scope != "" || t.Sampled > 0 }
 
 // A Report is the outcome of Run, its tables in the order of the pipeline file.
 type Report struct {

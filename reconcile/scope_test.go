@@ -136,6 +136,21 @@ func (c *cutAfter) Open(ctx context.Context, t *catalog.Table, exact bool) (reco
 	return c.Reader.Open(ctx, t, exact)
 }
 
+// Options that can prove nothing are refused.
+func TestOptionsRefused(t *testing.T) {
+	source, lake := someTables()
+	for want, o := range map[string]reconcile.Options{
+		"Settle needs Now":         {Settle: time.Second},
+		"want 2 Retries or more":   {Settle: time.Second, Now: func() time.Time { return begin }, Retries: 1},
+		"Settle needs two looks":   {Settle: time.Second, Now: func() time.Time { return begin }, Retries: -1},
+		"a sample of 2 is no frac": {Sample: 2},
+	} {
+		if _, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), &reconciletest.Memory{Tables: source}, &reconciletest.Memory{Tables: lake}, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", o, err, want)
+		}
+	}
+}
+
 // A run that takes too long says so, and is no error.
 func TestTimeout(t *testing.T) {
 	source, lake := someTables()

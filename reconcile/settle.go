@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"icehose/catalog"
 	"icehose/cdc"
 )
 
@@ -15,15 +16,24 @@ type suspect struct {
 	bucket int
 	state  string // of the source's rows, as last read
 	since  moment // when they were first read so
-	looks  int    // how many later looks found them so
-	moved  bool   // the source's rows changed between two looks
+	looks  int    // how many later looks found both sides so
+	moved  bool   // the rows of a side changed between two looks
 
 	lake      string    // the state of the lake's rows, as last read
 	lakeSince time.Time // when they had been read so, by the source's clock; zero: at the last look only
 
+	passed    time.Time // when Watermark.Time was first seen to be past since, by the source's clock; zero: never
+	passedOwn State     // of the table in the lake, before that was seen
+
 	differences [3]difference
 	behind      *Behind
+
+	unfit    uint64 // rows of the source that no lake can have
+	restored bool   // it is of an earlier run
 }
+
+// unsettled reports whether it kept changing.
+func (s *suspect) unsettled() bool { return s.moved && s.looks < 2 }
 
 // A moment is when a source was read.
 type moment struct {
@@ -35,7 +45,7 @@ type moment struct {
 func (c *comparison) suspect(source, lake *rowSet, p pair, at moment) *suspect {
 	s := &suspect{
 		key: append([]byte{}, p.key...), state: source.state(p.source), since: at, lake: lake.state(p.lake),
-		differences: compareKey(p.source, p.lake),
+		differences: compareKey(p.source, p.lake), unfit: p.unfit(),
 	}
 	switch {
 	case len(p.source) > 0:
@@ -53,24 +63,40 @@ func (c *comparison) suspect(source, lake *rowSet, p pair, at moment) *suspect {
 type evidence struct {
 	source    moment // of the look
 	watermark Watermark
-	newest    time.Time // commit time of the newest change in the lake
+	own       State     // of the table in the lake
+	newest    time.Time // commit time of the newest change of any table in the lake
 	quiet     time.Time // since when neither side has moved; zero: one has
+}
+
+// margins are Options.Settle and Options.Idle, or twice what the lake was seen
+// to be late, whichever is more.
+func (c *comparison) margins() (settle, idle time.Duration) {
+	settle = max(c.options.Settle, 2*c.lag)
+	return settle, max(c.options.Idle, settle)
 }
 
 // proves reports whether the lake must have the last change of the suspect,
 // and the source that of the lake's rows.
 func (c *comparison) proves(e *evidence, s *suspect) bool {
-	settle := c.options.Settle
+	settle, idle := c.margins()
 	switch {
 	case s.looks < 2:
 		return false
 	case e.source.through != nil && (s.lakeSince.IsZero() || e.source.through.Before(s.lakeSince)):
 		return false // the lake may have what the source has not yet
-	case !e.watermark.Time.IsZero() && !e.watermark.Time.Before(s.since.at):
-		return true
 	case c.passed(e.watermark.Position, &s.since):
 		return true
-	case !e.newest.IsZero() && !e.newest.Before(s.since.at.Add(settle)):
+	case !e.watermark.Time.IsZero():
+		// The watermark is read from a table that is committed by itself: this
+		// one may follow later.
+		if s.passed.IsZero() {
+			return false
+		}
+		waited := e.source.at.Sub(s.passed)
+		return waited >= idle || waited >= settle && anew(s.passedOwn, e.own)
+	case !e.own.Time.IsZero() && !e.own.Time.Before(s.since.at.Add(settle)):
+		return true
+	case !e.newest.IsZero() && !e.newest.Before(s.since.at.Add(idle)):
 		return true
 	case e.quiet.IsZero():
 		return false
@@ -79,7 +105,13 @@ func (c *comparison) proves(e *evidence, s *suspect) bool {
 	if s.since.at.After(from) {
 		from = s.since.at
 	}
-	return e.source.at.Sub(from) >= settle
+	return e.source.at.Sub(from) >= idle
+}
+
+// anew reports whether a table of the lake was committed with newer changes;
+// maintenance has none.
+func anew(before, now State) bool {
+	return now.Mark != before.Mark && (now.Time.IsZero() || now.Time.After(before.Time))
 }
 
 // passed reports whether a position is above every change that a moment of the
@@ -102,23 +134,36 @@ type settling struct {
 	open    []*suspect
 	marks   [2]string // of source and lake, at the last look
 	quiet   time.Time
-	failure error // of the last look
+	own     State     // of the table in the lake, at the last look
+	changed time.Time // when the lake's table was first seen so, by the source's clock
+	failure error     // of the last look
 }
 
-// settle sorts suspects into findings, keys in flight, and what cannot be told.
-func (c *comparison) settle(ctx context.Context, r *TableReport, suspects []*suspect) error {
+// goOn takes over what was seen before of the same rows of both sides.
+func (s *suspect) goOn(old *suspect) {
+	if old != nil && old.state == s.state && old.lake == s.lake {
+		s.since, s.looks, s.moved, s.lakeSince, s.passed, s.passedOwn, s.restored = old.since, old.looks, old.moved, old.lakeSince, old.passed, old.passedOwn, old.restored
+	}
+}
+
+// settle sorts suspects into findings, keys in flight, and what so many looks
+// cannot tell.
+func (c *comparison) settle(ctx context.Context, r *TableReport, suspects []*suspect, looks int) error {
 	if len(suspects) == 0 {
 		return nil
 	}
-	s := settling{comparison: c, report: r, open: suspects}
-	pause := max(c.options.Settle/4, minPause)
-	for range c.options.Retries {
+	s := settling{comparison: c, report: r, open: suspects, marks: c.marks, quiet: c.quiet}
+	pause := min(max(c.options.Settle/4, minPause), maxPause) // what was in flight agrees soon
+	for range looks {
 		c.tell(Progress{Table: c.table.Source, Step: Settling, Suspects: len(s.open)})
-		if err := c.options.Wait(ctx, pause); err != nil {
+		back := c.gate.step(len(s.open) + len(c.left))
+		err := c.options.Wait(ctx, pause)
+		back()
+		if err != nil {
 			s.failure = err
 			break
 		}
-		pause = min(pause*3/2, max(c.options.Settle, maxPause))
+		pause = min(pause*3/2, max(c.options.Settle, c.options.Idle/8, maxPause))
 		if s.failure = s.look(ctx); ctx.Err() != nil {
 			break
 		}
@@ -127,12 +172,13 @@ func (c *comparison) settle(ctx context.Context, r *TableReport, suspects []*sus
 		}
 	}
 	for _, left := range s.open {
-		if left.moved {
+		if left.unsettled() {
 			r.Unsettled++
 		} else {
 			r.Undecided++
 		}
 	}
+	c.left, c.marks, c.quiet = append(c.left, s.open...), s.marks, s.quiet
 	if s.failure != nil {
 		return fmt.Errorf("look at %d suspect keys again: %w", len(s.open), s.failure)
 	}
@@ -174,6 +220,9 @@ func (s *settling) look(ctx context.Context) error {
 		p := byKey[string(old.key)]
 		if agree(p.source, p.lake) {
 			s.report.InFlight++
+			if !old.restored { // a run may begin long after the one before
+				s.late(e.source.at.Sub(old.since.at))
+			}
 			continue
 		}
 		keep, err := s.again(old, s.suspect(source, lake, p, e.source), &e)
@@ -207,10 +256,15 @@ func (s *settling) observe(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
+	if e.own, err = s.lake.State(ctx, []*catalog.Table{s.table}); err != nil {
+		return err
+	}
+	at := s.timeOf(source.Time)
+	s.arrivals(e.own, at)
 	e.newest = lake.Time
 	marks := [2]string{source.Mark, lake.Mark}
 	if marks != s.marks || marks[0] == "" || marks[1] == "" {
-		s.marks, s.quiet = marks, s.timeOf(source.Time)
+		s.marks, s.quiet = marks, at
 	}
 	if marks[0] != "" && marks[1] != "" {
 		e.quiet = s.quiet
@@ -222,6 +276,24 @@ func (s *settling) observe(ctx context.Context, e *evidence) error {
 	}
 	return nil
 }
+
+// arrivals notes how far apart the commits of the table are.
+func (s *settling) arrivals(own State, at time.Time) {
+	if own.Mark == s.own.Mark {
+		return
+	}
+	if s.own.Mark != "" {
+		gap := at.Sub(s.changed)
+		if !own.Time.IsZero() && !s.own.Time.IsZero() {
+			gap = min(gap, own.Time.Sub(s.own.Time)) // it was not looked at all the time
+		}
+		s.late(gap)
+	}
+	s.own, s.changed = own, at
+}
+
+// late notes by how much a change of the table came late at most.
+func (c *comparison) late(by time.Duration) { c.lag = max(c.lag, by) }
 
 // read reads the part at the newest moment of a side.
 func (s *settling) read(ctx context.Context, side Reader, part Part) (*rowSet, Pinned, error) {
@@ -236,17 +308,21 @@ func (s *settling) read(ctx context.Context, side Reader, part Part) (*rowSet, P
 
 // again judges a suspect by a new look, and reports whether it stays one.
 func (s *settling) again(old, seen *suspect, e *evidence) (bool, error) {
-	old.differences, old.behind = seen.differences, seen.behind
-	if seen.lake != old.lake {
+	old.differences, old.behind, old.unfit = seen.differences, seen.behind, seen.unfit
+	sameLake := seen.lake == old.lake
+	if !sameLake {
 		old.lake, old.lakeSince = seen.lake, time.Time{}
 	} else if old.lakeSince.IsZero() {
 		old.lakeSince = e.source.at // past the reading of the lake at the look before
 	}
-	if seen.state != old.state {
-		old.state, old.since, old.looks, old.moved = seen.state, seen.since, 0, true
+	if seen.state != old.state || !sameLake {
+		old.state, old.since, old.looks, old.moved, old.passed = seen.state, seen.since, 0, true, time.Time{}
 		return true, nil
 	}
 	old.looks++
+	if old.passed.IsZero() && !e.watermark.Time.IsZero() && !e.watermark.Time.Before(old.since.at) {
+		old.passed, old.passedOwn = e.source.at, e.own
+	}
 	if !s.proves(e, old) {
 		return true, nil
 	}

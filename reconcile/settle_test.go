@@ -1,179 +1,16 @@
 package reconcile_test
 
 import (
-	"context"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
-	"icehose/cdc"
 	"icehose/reconcile"
 	"icehose/reconcile/reconciletest"
 )
-
-// A world is a source and a lake that change as time goes by, which it does
-// only while somebody waits.
-type world struct {
-	mu      sync.Mutex
-	now     time.Time
-	source  []reconciletest.Row
-	lake    []reconciletest.Row
-	newest  time.Time // commit time that the lake holds
-	marks   [2]int    // moved by every change
-	follows bool      // the source follows another server
-	through time.Time // what it has of that one's changes
-	waits   int
-	pending []event
-	failing int // openings of the source that fail
-}
-
-type event struct {
-	at time.Time
-	do func(*world)
-}
-
-func newWorld() *world {
-	w := &world{now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
-	for key := range 600 {
-		w.source = append(w.source, changesRow(key))
-	}
-	w.lake = slices.Clone(w.source)
-	return w
-}
-
-// after does something that long after the world began.
-func (w *world) after(d time.Duration, do func(*world)) {
-	w.pending = append(w.pending, event{w.now.Add(d), do})
-}
-
-func (w *world) wait(ctx context.Context, d time.Duration) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waits++
-	end := w.now.Add(d)
-	for {
-		next := -1
-		for i, e := range w.pending {
-			if !e.at.After(end) && (next < 0 || e.at.Before(w.pending[next].at)) {
-				next = i
-			}
-		}
-		if next < 0 {
-			break
-		}
-		e := w.pending[next]
-		w.pending = slices.Delete(w.pending, next, next+1)
-		if e.at.After(w.now) {
-			w.now = e.at
-		}
-		e.do(w)
-	}
-	w.now = end
-	return ctx.Err()
-}
-
-func (w *world) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
-func noted(key int, note string) reconciletest.Row {
-	row := slices.Clone(changesRow(key))
-	row[1].Text = note
-	return row
-}
-
-func (w *world) setSource(key int, note string) {
-	w.source = slices.Clone(w.source)
-	w.source[key] = noted(key, note)
-	w.marks[0]++
-}
-
-// setLake lets the lake have a row, and with it everything committed before.
-func (w *world) setLake(key int, note string, newest time.Time) {
-	w.lake = slices.Clone(w.lake)
-	w.lake[key] = noted(key, note)
-	w.marks[1]++
-	w.newest = newest
-}
-
-// A side of the world.
-type side struct {
-	*world
-	isLake bool
-}
-
-func (s side) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rows := s.source
-	if s.isLake {
-		rows = s.lake
-	} else if s.failing > 0 {
-		s.failing--
-		return nil, errLost
-	}
-	v, err := (&reconciletest.Memory{Tables: reconciletest.Tables{reconciletest.Changes: rows}}).Open(ctx, t, exact)
-	if err != nil {
-		return nil, err
-	}
-	pinned := v.Pinned()
-	if s.isLake {
-		pinned.Newest.Committed = s.newest
-	} else {
-		pinned.Time, pinned.Log = s.now, &reconcile.LogRange{High: s.logEnd()}
-		if through := s.through; s.follows {
-			pinned.Through = &through
-		}
-	}
-	return sideView{View: v, pinned: pinned}, nil
-}
-
-// logEnd is where the source's log ends.
-func (w *world) logEnd() cdc.Body { return cdc.Body{Hi: 1000 + uint64(w.marks[0])} }
-
-func (s side) State(context.Context, []*catalog.Table) (reconcile.State, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isLake {
-		return reconcile.State{Time: s.newest, Mark: strings.Repeat("x", 1+s.marks[1])}, nil
-	}
-	return reconcile.State{Time: s.now, Mark: strings.Repeat("x", 1+s.marks[0])}, nil
-}
-
-type sideView struct {
-	reconcile.View
-	pinned reconcile.Pinned
-}
-
-func (v sideView) Pinned() reconcile.Pinned { return v.pinned }
-
-func (w *world) run(t *testing.T, o reconcile.Options) reconcile.TableReport {
-	t.Helper()
-	return w.runOf(t, reconciletest.Pipeline(t), o)
-}
-
-func (w *world) runOf(t *testing.T, p *catalog.Pipeline, o reconcile.Options) reconcile.TableReport {
-	t.Helper()
-	o.Tables, o.Now, o.Wait = []string{reconciletest.Changes}, w.clock, w.wait
-	if o.Settle == 0 {
-		o.Settle = 10 * time.Second
-	}
-	report, err := reconcile.Run(t.Context(), p, side{w, false}, side{w, true}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report.Tables[0]
-}
-
-// begin is the world's first moment.
-var begin = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 // What is late is not different, what is lost is, and what cannot be told is
 // neither.
@@ -239,6 +76,13 @@ func TestSettle(t *testing.T) {
 			w.setLake(7, "new", begin)
 			w.after(time.Second, func(w *world) { w.setSource(7, "new") })
 		}, reconcile.Options{}, want{verdict: reconcile.Equal, inFlight: 1}},
+		{"changes once, or the sink is dead", func(w *world) {
+			w.setSource(7, "new")
+			w.after(5*time.Second, func(w *world) { w.setSource(7, "newer") })
+			for i := 1; i < 600; i++ {
+				w.after(time.Duration(i)*time.Second, func(w *world) { w.setSource(50, "at "+w.now.String()) })
+			}
+		}, reconcile.Options{Retries: 8}, want{verdict: reconcile.Inconclusive, undecided: 1}},
 		{"a finding outweighs what is unsettled", func(w *world) {
 			w.setSource(7, "new")
 			for i := 1; i < 600; i++ {
@@ -290,6 +134,88 @@ func TestSettleNeedsTheLakeToBePast(t *testing.T) {
 	}
 	if got := w.run(t, reconcile.Options{Settle: 2 * time.Second}); got.Verdict != reconcile.Equal || got.InFlight == 0 {
 		t.Errorf("a lag of 15 s with a settle time of 2 s: %s %+v %s", got.Verdict, got.Counts, got.Why)
+	}
+}
+
+// Tables of a lake are committed apart: one of them going on says nothing of
+// another, until it is ahead by more than they ever are.
+func TestSettleTablesApart(t *testing.T) {
+	const idle = 15 * time.Minute
+	late := newWorld()
+	late.setSource(7, "new")
+	var notYet []int
+	for i := 1; i < 3600; i++ {
+		late.after(time.Duration(i)*time.Second, func(w *world) { // a write a second, and a commit of this table every 300 s
+			key := 100 + i%400
+			w.setSource(key, "at "+w.now.String())
+			notYet = append(notYet, key)
+			if i%120 == 0 { // the other table: what is a minute old
+				w.others = w.now.Add(-time.Minute)
+			}
+			if i%300 != 0 {
+				return
+			}
+			for _, key := range append(notYet, 7) {
+				w.setLake(key, w.source[key][1].Text, w.now)
+			}
+			notYet = nil
+		})
+	}
+	if got := late.run(t, reconcile.Options{Settle: 30 * time.Second, Idle: idle, Retries: 40}); got.Counts.Total() > 0 || got.InFlight == 0 {
+		t.Errorf("a table that is committed every 300 s: %s %+v, %d in flight, %s", got.Verdict, got.Counts, got.InFlight, got.Why)
+	}
+	for _, tt := range []struct {
+		name  string
+		ahead time.Duration
+		want  reconcile.Verdict
+	}{{"not ahead enough", idle - time.Minute, reconcile.Inconclusive}, {"ahead", 2 * idle, reconcile.Different}} {
+		lost := newWorld()
+		lost.setSource(7, "new")
+		for i := 1; i < 120; i++ {
+			lost.after(time.Duration(i)*time.Minute, func(w *world) {
+				w.marks[0]++
+				w.others = begin.Add(min(tt.ahead, w.now.Sub(begin)))
+			})
+		}
+		if got := lost.run(t, reconcile.Options{Settle: 30 * time.Second, Idle: idle, Retries: 40}); got.Verdict != tt.want || got.Undecided+int(got.Counts.Total()) != 1 {
+			t.Errorf("a lost change in a table without others, the other tables %s: %s %+v, %s", tt.name, got.Verdict, got.Counts, got.Why)
+		}
+	}
+}
+
+// What the lake was seen to be late replaces a settle time that is less.
+func TestSettleMeasuresTheLag(t *testing.T) {
+	w := newWorld()
+	w.setSource(7, "new")
+	for i := 1; i < 30; i++ {
+		w.after(time.Duration(i)*time.Minute, func(w *world) { // a shard's change is a commit later than another's
+			w.setSource(50, "x")
+			w.setLake(50, "x", w.now)
+			if i == 2 {
+				w.setLake(7, "new", w.now)
+			}
+		})
+	}
+	if got := w.run(t, reconcile.Options{Settle: 5 * time.Second, Idle: 15 * time.Minute, Retries: 30}); got.Verdict != reconcile.Equal || got.InFlight != 1 {
+		t.Errorf("commits every minute, a settle time of 5 s: %s %+v %s", got.Verdict, got.Counts, got.Why)
+	}
+}
+
+// A row that goes back and forth, and is behind in the lake, looks the same at
+// every look where the source has no stamps. The lake has them.
+func TestSettleRowsThatGoBackAndForth(t *testing.T) {
+	w := newWorld()
+	w.setSource(7, "a")
+	w.setLake(7, "b", begin.Add(-time.Second))
+	for i := 1; i < 600; i++ {
+		w.after(time.Duration(i)*time.Second, func(w *world) {
+			w.marks[0]++
+			w.stamp++ // the lake's row was "a" meanwhile, as the source's was "b"
+			w.setLake(50, changesRow(50)[1].Text, w.now)
+		})
+	}
+	if got := w.run(t, reconcile.Options{}); got.Verdict != reconcile.Inconclusive || got.Unsettled != 1 {
+		t.Errorf("%s %+v %s", got.Verdict, got.Counts, got.Why)
 	}
 }
 

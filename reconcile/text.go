@@ -26,7 +26,7 @@ func (r Report) WriteText(w io.Writer) error {
 	writeAligned(&b, rows)
 	var notes []string
 	for i := range r.Tables {
-		notes = append(notes, r.Tables[i].notes()...)
+		notes = append(notes, r.Tables[i].notes(r.Began)...)
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
@@ -83,8 +83,11 @@ func (t *TableReport) cells(stale bool) []string {
 }
 
 // notes say how far the lake is, and what became of suspects.
-func (t *TableReport) notes() []string {
+func (t *TableReport) notes(began time.Time) []string {
 	var notes []string
+	if !t.DecidedAt.IsZero() && t.DecidedAt.Before(began) {
+		notes = append(notes, fmt.Sprintf("%s: decided by a run before, at %s", t.Table, t.DecidedAt.UTC().Format("2006-01-02T15:04:05Z")))
+	}
 	if n := t.Lake.Newest; n != nil {
 		note := t.Table + ": newest change in the lake"
 		if n.Committed != nil {
@@ -103,6 +106,9 @@ func (t *TableReport) notes() []string {
 	}
 	if t.Source.Doubt != "" {
 		notes = append(notes, t.Table+": the source: "+t.Source.Doubt)
+	}
+	if t.Unfit > 0 {
+		notes = append(notes, fmt.Sprintf("%s: rows of the source with values that the lake's type cannot hold: %d (give the column another type, or allow_lossy)", t.Table, t.Unfit))
 	}
 	if t.InFlight > 0 {
 		notes = append(notes, fmt.Sprintf("%s: keys that were in flight and agree now: %d", t.Table, t.InFlight))

@@ -45,7 +45,10 @@ func SelectValues(t *catalog.Table, rows iter.Seq2[*Encoder, error], part Part) 
 			if !s.has(e, &row) {
 				continue
 			}
-			if values, err = e.appendTexts(values[:0]); err != nil {
+			if values, err = e.appendTexts(values[:0]); err == nil {
+				err = e.unfit
+			}
+			if err != nil {
 				yield(nil, err)
 				return
 			}

@@ -14,29 +14,64 @@ import (
 	"icehose/reconcile/reconciletest"
 )
 
-// A watermark decides at once what settling would wait for.
+// A watermark that is known decides, whatever else speaks for a finding. It is
+// a table of the lake, committed by itself: the compared one may follow later.
 func TestWatermark(t *testing.T) {
-	w := newWorld()
-	w.setSource(7, "new")
-	for i := 1; i < 60; i++ {
-		w.after(time.Duration(i)*time.Second, func(w *world) { w.setSource(50, "at "+w.now.String()) })
+	const idle = 2 * time.Minute
+	late := func(*world) time.Time { return begin.Add(-time.Second) }
+	passed := func(w *world) time.Time { return w.now }
+	none := func(*world) {}
+	moving := func(w *world) {
+		for i := 1; i < 1200; i++ {
+			w.after(time.Duration(i)*time.Second, func(w *world) {
+				w.setSource(50, "at "+w.now.String())
+				w.setLake(50, "at "+w.now.String(), w.now)
+			})
+		}
 	}
-	late := func(context.Context) (reconcile.Watermark, error) {
-		return reconcile.Watermark{Time: begin.Add(-time.Second)}, nil
+	maintained := func(w *world) {
+		for i := 1; i < 100; i++ {
+			w.after(time.Duration(i)*time.Second, func(w *world) { w.marks[1]++ })
+		}
 	}
-	if got := w.run(t, reconcile.Options{Watermark: late, Retries: 4}); got.Verdict != reconcile.Inconclusive || got.Undecided != 1 {
-		t.Errorf("before the watermark: %s %+v", got.Verdict, got.Counts)
-	}
-	w = newWorld()
-	w.setSource(7, "new")
-	passed := func(context.Context) (reconcile.Watermark, error) { return reconcile.Watermark{Time: begin}, nil }
-	if got := w.run(t, reconcile.Options{Watermark: passed}); got.Verdict != reconcile.Different || w.waits != 2 {
-		t.Errorf("behind the watermark: %s after %d looks", got.Verdict, w.waits)
+	for _, tt := range []struct {
+		name      string
+		watermark func(*world) time.Time
+		prepare   func(*world)
+		arrives   time.Duration // the change; 0: never
+		retries   int
+		want      reconcile.Verdict
+	}{
+		{"not passed, and the lake moves", late, moving, 0, 20, reconcile.Inconclusive},
+		{"not passed, and nothing moves", late, none, 0, 20, reconcile.Inconclusive},
+		{"passed, and the lake moves", passed, moving, 0, 20, reconcile.Different},
+		{"passed, and nothing moves", passed, none, 0, 20, reconcile.Different},
+		{"passed, not for long, and nothing moves", passed, none, 0, 5, reconcile.Inconclusive},
+		{"passed before the table was committed", passed, none, 90 * time.Second, 20, reconcile.Equal},
+		{"passed before the table was committed, and maintained meanwhile", passed, maintained, 90 * time.Second, 20, reconcile.Equal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			w.setSource(7, "new")
+			w.newest = begin.Add(-time.Hour)
+			tt.prepare(w)
+			if tt.arrives > 0 {
+				w.after(tt.arrives, func(w *world) { w.setLake(7, "new", begin) })
+			}
+			o := reconcile.Options{Idle: idle, Retries: tt.retries, Watermark: func(context.Context) (reconcile.Watermark, error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return reconcile.Watermark{Time: tt.watermark(w)}, nil
+			}}
+			if got := w.run(t, o); got.Verdict != tt.want || tt.want == reconcile.Inconclusive && got.Undecided != 1 {
+				t.Errorf("%s %+v after %d looks, want %s: %s", got.Verdict, got.Counts, w.waits, tt.want, got.Why)
+			}
+		})
 	}
 	broken := func(context.Context) (reconcile.Watermark, error) {
 		return reconcile.Watermark{}, errors.New("no heartbeat")
 	}
-	w = newWorld()
+	w := newWorld()
 	w.setSource(7, "new")
 	if got := w.run(t, reconcile.Options{Watermark: broken, Retries: 3}); got.Verdict != reconcile.Inconclusive || !strings.Contains(got.Why, "no heartbeat") {
 		t.Errorf("without a watermark that can be read: %s, %s", got.Verdict, got.Why)

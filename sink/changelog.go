@@ -32,7 +32,7 @@ func NewChangelogReader(t *catalog.Table) (*ChangelogReader, error) {
 }
 
 // Folder returns an empty Folder for the rows of the table.
-func (r *ChangelogReader) Folder() *Folder { return NewFolder(r.key, r.data) }
+func (r *ChangelogReader) Folder() *Folder { return NewFolder(r.key, r.columns[:r.data]) }
 
 // Row reads one row: the canonical texts of all lake columns of the table, in
 // order, nil for null. The result aliases them.

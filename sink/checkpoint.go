@@ -32,6 +32,9 @@ type ShardMark struct {
 	Position cdc.Position `json:"position,omitempty"`
 	// CommittedAt is the commit time of that change.
 	CommittedAt *time.Time `json:"committed_at,omitempty"`
+	// Finished says that the shard gets no more records (Sink.Finish): the
+	// low watermark does not wait for it. One that comes all the same ends that.
+	Finished bool `json:"finished,omitempty"`
 	// Behind counts changes that came after one of the shard at a higher
 	// position. If it is not zero, the shard is not in the order of positions,
 	// and Position is no promise for what is still to come.
@@ -39,11 +42,14 @@ type ShardMark struct {
 }
 
 // Watermark is the low watermark: the position below which the changes of every
-// shard are in the lake. ok is false when a shard has none yet, or does not
-// deliver in order of positions. A shard of which the sink has seen nothing is
-// not known to it.
+// shard of the stream are in the lake. ok is false when a shard has none yet, or
+// does not deliver in order of positions, and when all are finished. A shard of
+// which the sink has seen nothing is not known to it.
 func (c *Checkpoint) Watermark() (low cdc.Position, ok bool) {
-	for _, m := range c.Shards {
+	for shard, m := range c.Shards {
+		if m.Finished || !OfStream(shard) {
+			continue
+		}
 		if m.Position == "" || m.Behind > 0 {
 			return "", false
 		}
@@ -83,9 +89,11 @@ func ReadCheckpoint(ctx context.Context, store Checkpointer, p *catalog.Pipeline
 // A mark is the greatest position that was delivered of a shard.
 type mark struct {
 	reached   uint64 // 1 + the greatest ordinal delivered
+	known     uint64 // records that the checkpoint once counted
 	position  packed
 	committed int64
 	any       bool // whether there was a position
+	finished  bool
 	behind    uint64
 }
 
@@ -109,6 +117,7 @@ type checkpoints struct {
 	name  string
 	kind  cdc.PositionKind
 	last  Checkpoint
+	stale bool // the file says other than last
 	marks map[string]*mark
 	shard string // of the mark used last
 	mark  *mark
@@ -131,7 +140,7 @@ func openCheckpoints(ctx context.Context, p *catalog.Pipeline, store Store, log 
 	case last != nil:
 		c.last = *last
 		for shard, m := range last.Shards {
-			k := &mark{behind: m.Behind, committed: noTime}
+			k := &mark{known: m.Records, behind: m.Behind, committed: noTime, finished: m.Finished}
 			k.position, k.any = pack([]byte(m.Position))
 			if m.CommittedAt != nil {
 				k.committed = m.CommittedAt.UnixMicro()
@@ -142,17 +151,37 @@ func openCheckpoints(ctx context.Context, p *catalog.Pipeline, store Store, log 
 	return c, nil
 }
 
-// see notes a delivered record, and the change in it if w has read one.
-func (c *checkpoints) see(o *Offset, w *writer) {
+// of returns the mark of a shard.
+func (c *checkpoints) of(shard string) *mark {
+	m := c.marks[shard]
+	if m == nil {
+		m = &mark{committed: noTime}
+		c.marks[shard] = m
+	}
+	return m
+}
+
+// finish notes that shards get no more records.
+func (c *checkpoints) finish(shards []string) {
 	if c.store == nil {
 		return
 	}
+	for _, shard := range shards {
+		m := c.of(shard)
+		m.finished, m.known = true, 0
+	}
+}
+
+// see notes a delivered record, and the change in it if w has read one.
+func (c *checkpoints) see(o *Offset, w *writer) {
+	if c.store == nil || !OfStream(o.Shard) {
+		return
+	}
 	if c.mark == nil || c.shard != o.Shard {
-		c.shard, c.mark = o.Shard, c.marks[o.Shard]
-		if c.mark == nil {
-			c.mark = &mark{committed: noTime}
-			c.marks[o.Shard] = c.mark
-		}
+		c.shard, c.mark = o.Shard, c.of(o.Shard)
+	}
+	if c.mark.finished && o.Ordinal >= c.mark.known {
+		c.mark.finished = false
 	}
 	if w == nil || !w.read || w.table.Position != c.kind {
 		c.mark.see(o.Ordinal, nil, noTime)
@@ -168,7 +197,14 @@ func (c *checkpoints) write(ctx context.Context, s *Sink) error {
 	}
 	now := Checkpoint{Version: checkpointVersion, Shards: make(map[string]ShardMark), Tables: make(map[string]string)}
 	for shard, last := range s.Last() {
-		now.Shards[shard] = c.shardMark(shard, last)
+		if OfStream(shard) {
+			now.Shards[shard] = c.shardMark(shard, last)
+		}
+	}
+	for shard, m := range c.marks {
+		if _, ok := now.Shards[shard]; !ok && m.known > 0 && OfStream(shard) {
+			now.Shards[shard] = ShardMark{} // it is one of the stream's, and not all have it again
+		}
 	}
 	for _, w := range s.opened() {
 		now.Tables[w.name()] = w.commitID
@@ -178,13 +214,17 @@ func (c *checkpoints) write(ctx context.Context, s *Sink) error {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
 	before, err := json.MarshalIndent(c.last, "", "  ")
-	if err != nil || string(before) == string(data) {
+	if err != nil || string(before) == string(data) && !c.stale {
 		return err
 	}
 	if err := c.store.WriteCheckpoint(ctx, c.name, append(data, '\n')); err != nil {
 		return err
 	}
-	c.last = now
+	c.last, c.stale = now, false
+	for shard, m := range now.Shards {
+		k := c.of(shard)
+		k.known = max(k.known, m.Records)
+	}
 	return nil
 }
 
@@ -195,6 +235,7 @@ func (c *checkpoints) shardMark(shard string, last Offset) ShardMark {
 	out := ShardMark{Records: last.Ordinal + 1, Sequence: last.Sequence}
 	before := c.last.Shards[shard]
 	m := c.marks[shard]
+	out.Finished = m != nil && m.finished && out.Records >= m.known
 	if m == nil || !m.any || m.reached > out.Records {
 		out.Position, out.CommittedAt, out.Behind = before.Position, before.CommittedAt, before.Behind
 		return out

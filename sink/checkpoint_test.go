@@ -207,3 +207,31 @@ tables:
 		t.Errorf("watermark %s", low)
 	}
 }
+
+// TestWatermarkOfOtherShards: rows that a command brings as records of a shard of
+// its own say nothing of how far the stream is, in new checkpoints and in those
+// that name such shards.
+func TestWatermarkOfOtherShards(t *testing.T) {
+	t.Parallel()
+	lake := newKeeper()
+	var s source
+	one := lake.open(t)
+	deliver(t, one, in("a", 0, s.upsert(10, 1, "x")), in("a", 1, s.upsert(20, 2, "x")))
+	closeSink(t, one)
+	for n, shard := range []string{sink.RepairShard, sink.ResyncShard("00"), sink.RedrivenShard("rejects.ndjson", "a")} {
+		two := lake.open(t)
+		deliver(t, two, in(shard, 0, s.upsert(uint64(3+n), 100+n, "old")))
+		closeSink(t, two)
+		c := lake.checkpoint(t)
+		if low, ok := c.Watermark(); !ok || low != change(20) || len(c.Shards) != 1 {
+			t.Errorf("after records of %s: watermark %s %t, shards %v", shard, low, ok, c.Shards)
+		}
+		if got := lake.open(t).Handled()[shard]; got != 1 {
+			t.Errorf("handled %d records of %s, want 1", got, shard)
+		}
+		c.Shards[shard] = sink.ShardMark{Records: 1} // as it was written once
+		if low, ok := c.Watermark(); !ok || low != change(20) {
+			t.Errorf("with a mark of %s: watermark %s %t", shard, low, ok)
+		}
+	}
+}

@@ -49,7 +49,8 @@ type decoder struct {
 	columns []catalog.Column
 	ready   []canon.Column // columns, made ready
 	byName  map[string]int
-	needed  []bool // columns that a delete must carry
+	tokens  []string // per column: its name, which needs no escapes, in quotation marks and the colon
+	needed  []bool   // columns that a delete must carry
 	row     [][]byte
 	text    []byte // canonical texts of the row, one after the other
 	raw     []byte // unescaped text of one value
@@ -65,6 +66,7 @@ func newDecoder(columns []catalog.Column, needed []bool) *decoder {
 	}
 	for i, c := range columns {
 		d.byName[c.Name] = i
+		d.tokens = append(d.tokens, `"`+c.Name+`":`)
 		d.ready = append(d.ready, canon.Prepare(&columns[i]))
 	}
 	return d
@@ -90,13 +92,9 @@ func (d *decoder) decode(data []byte, isDelete bool) (row [][]byte, reason Reaso
 			}
 			s.space()
 		}
-		name, ok := s.value()
-		if !ok || name.Kind != cdc.String {
-			return nil, InvalidJSON, ""
-		}
-		s.space()
-		if !s.take(':') {
-			return nil, InvalidJSON, ""
+		i, reason := d.name(&s, next)
+		if reason != "" {
+			return nil, reason, ""
 		}
 		s.space()
 		v, ok := s.value()
@@ -104,10 +102,6 @@ func (d *decoder) decode(data []byte, isDelete bool) (row [][]byte, reason Reaso
 			return nil, InvalidJSON, ""
 		}
 		s.space()
-		i, ok := d.column(name, next)
-		if !ok {
-			return nil, UnknownColumn, ""
-		}
 		next = i + 1
 		if reason := d.set(i, v); reason != "" {
 			return nil, reason, d.columns[i].Name
@@ -119,13 +113,29 @@ func (d *decoder) decode(data []byte, isDelete bool) (row [][]byte, reason Reaso
 	return d.finish(isDelete)
 }
 
-// column finds the column of a name. Rows carry their columns in the table's
-// order, so the next one is the first guess.
-func (d *decoder) column(name cdc.Value, next int) (int, bool) {
-	text := name.Raw[1 : len(name.Raw)-1]
-	if next < len(d.columns) && string(text) == d.columns[next].Name {
-		return next, true
+// name reads a name and its colon and finds the column. Rows carry their
+// columns in the table's order, so the next one is the first guess.
+func (d *decoder) name(s *scanner, next int) (int, Reason) {
+	if next < len(d.tokens) && s.skip(d.tokens[next]) {
+		return next, ""
 	}
+	name, ok := s.value()
+	if !ok || name.Kind != cdc.String {
+		return 0, InvalidJSON
+	}
+	s.space()
+	if !s.take(':') {
+		return 0, InvalidJSON
+	}
+	i, ok := d.column(name)
+	if !ok {
+		return 0, UnknownColumn
+	}
+	return i, ""
+}
+
+func (d *decoder) column(name cdc.Value) (int, bool) {
+	text := name.Raw[1 : len(name.Raw)-1]
 	if name.Escaped {
 		var ok bool
 		if text, ok = name.AppendText(d.raw[:0]); !ok {
@@ -199,6 +209,15 @@ func (s *scanner) space() {
 func (s *scanner) take(c byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == c {
 		s.at++
+		return true
+	}
+	return false
+}
+
+// skip passes over text if it comes next.
+func (s *scanner) skip(text string) bool {
+	if rest := s.data[s.at:]; len(rest) >= len(text) && string(rest[:len(text)]) == text {
+		s.at += len(text)
 		return true
 	}
 	return false

@@ -85,7 +85,7 @@ func FuzzDeliver(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, operation uint8) {
 		lake := sinktest.NewLake()
 		rejected := 0
-		s, err := sink.Open(t.Context(), p, lake, sink.Options{Reject: func(sink.Offset, *sink.RejectError) { rejected++ }})
+		s, err := sink.Open(t.Context(), p, lake, sink.Options{Reject: func(sink.Offset, *sink.RejectError) error { rejected++; return nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

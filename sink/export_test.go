@@ -27,7 +27,7 @@ func TextOf(p Packed) cdc.Position { return p.text() }
 type Index struct{ x index }
 
 // Put sets the position of a key.
-func (i *Index) Put(h canon.Hash, p Packed, deleted bool) { i.x.put(h, &p, deleted) }
+func (i *Index) Put(h canon.Hash, p Packed, deleted bool) { i.x.put(h, &p, deleted, noTime) }
 
 // Get returns the position of a key.
 func (i *Index) Get(h canon.Hash) (p Packed, deleted, ok bool) {
@@ -94,27 +94,34 @@ func (g Guard) Restore(h canon.Hash, p Packed, deleted bool) { g.g.restore(h, &p
 
 // Check reports whether a change may be applied, and whether its key has a row.
 func (g Guard) Check(h canon.Hash, p Packed, deletes bool) (applies, live bool) {
-	v, live := g.g.check(h, &p, deletes)
-	return v == apply, live
+	v, live, err := g.g.check(h, &p, deletes)
+	return v == apply && err == nil, live
 }
 
 // RoundTripTombstones writes and reads tombstones; n counts those that came back.
 func RoundTripTombstones(keys []canon.Hash, positions []Packed) (n int, err error) {
+	w := segmentWriter{data: []byte(tombstoneMagic)}
 	var tombs []tombstone
 	for i := range keys {
 		tombs = append(tombs, tombstone{key: keys[i], position: positions[i], committed: int64(i) - 1})
+		w.add(&tombs[i], appendTombstone(nil, &tombs[i]))
 	}
-	got, err := parseTombstones(appendTombstones(nil, tombs))
-	for i := range got {
-		if got[i] == tombs[i] {
+	got, err := openTombstones(binary.BigEndian.AppendUint32(w.data, checksum(w.data)))
+	i := 0
+	for t := range got.all() {
+		if *t == tombs[i] {
 			n++
 		}
+		i++
 	}
 	return n, err
 }
 
 // ParseTombstones reads a file of tombstones.
-func ParseTombstones(data []byte) (int, error) {
-	tombs, err := parseTombstones(data)
-	return len(tombs), err
+func ParseTombstones(data []byte) (n int, err error) {
+	tombs, err := openTombstones(data)
+	for range tombs.all() {
+		n++
+	}
+	return n, err
 }

@@ -57,12 +57,12 @@ func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
 		return nil
 	}
 	started := s.options.Now()
-	f, err := w.prepare(ctx, s.seen)
+	f, err := w.prepared(ctx, s.seen)
 	s.busy(w, started)
 	if err != nil {
-		return fmt.Errorf("commit table %s: %w", w.name(), w.fenced(ctx, err))
+		return fmt.Errorf("commit table %s: %w", w.name(), err)
 	}
-	if len(w.changes) == 0 && f.offsets.equal(w.offsets) {
+	if len(w.changes) == 0 && f.offsets.equal(w.offsets) && (!w.fresh || len(w.starts) == 0) {
 		return nil
 	}
 	s.buffered -= w.size()
@@ -96,7 +96,21 @@ func (s *Sink) commitAll(ctx context.Context, always bool) error {
 	if all = joinLine(all, err); all != nil {
 		return all
 	}
-	return s.together.write(ctx, s)
+	return s.keep(ctx)
+}
+
+// keep writes down how far the tables are together.
+func (s *Sink) keep(ctx context.Context) error {
+	r := &retry{options: &s.options, what: s.together.name, next: leastWait}
+	for {
+		err := s.together.write(ctx, s)
+		if err != nil {
+			if err = r.again(ctx, err); err == nil {
+				continue
+			}
+		}
+		return err
+	}
 }
 
 // joinLine joins two errors on one line, unlike errors.Join.
@@ -108,4 +122,11 @@ func joinLine(a, b error) error {
 		return a
 	}
 	return fmt.Errorf("%w; %w", a, b)
+}
+
+// Abandon gives up what a Sink that is not closed has in files of this machine,
+// and commits nothing. The Sink must not be used afterwards.
+func (s *Sink) Abandon() error {
+	_, _ = s.wait() // its outcome is for the next Open to find out
+	return s.room.abandon()
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/internal/canon"
 )
@@ -41,13 +42,16 @@ var ErrFoldAgain = errors.New("rows must be added once more")
 // ended it: a delete, or a key change away from it. Each column has the value
 // of the latest change since then that carries the column; an explicit null
 // counts. The row of a changed key takes what its change did not carry from the
-// row of the old key just before the change. Two changes of one key at one
-// position differ only if the source misuses positions; then the greater
-// content is the later one.
+// row of the old key just before the change. Rows of one key at one position that
+// differ are one change, which another pipeline file has made another row of:
+// together they carry what one of them carries, and each column has the greatest
+// of the values that they give it. Null counts as the column's default, or else
+// is the least.
 //
 // A table without key has the rows of its newest load, all of the same floor,
 // and of the changes above that floor; the floor zero, of a first load, lies
-// below every change. A row is identified by its position.
+// below every change. A row is identified by its position, and has the greatest
+// values that are given at it.
 //
 // Memory is proportional to the number of keys: per key the latest change and
 // those earlier ones that still give a column. What a row of an old key was at
@@ -56,7 +60,7 @@ var ErrFoldAgain = errors.New("rows must be added once more")
 // does not suffice, and all rows must be added again: see Again.
 type Folder struct {
 	key     []int
-	columns int
+	columns []catalog.Column
 	keys    map[string]*history
 	rows    map[string][]byte // without key: position -> encoded row
 	floor   cdc.Position      // without key: epoch and body of the newest load
@@ -66,9 +70,9 @@ type Folder struct {
 	keyText, rowText []byte // scratch
 }
 
-// NewFolder returns a Folder of rows with the given number of data columns,
-// of which key lists the key's; without any the table has no key.
-func NewFolder(key []int, columns int) *Folder {
+// NewFolder returns a Folder of rows with the given data columns, of which key
+// lists the key's; without any the table has no key.
+func NewFolder(key []int, columns []catalog.Column) *Folder {
 	f := &Folder{key: key, columns: columns, keys: make(map[string]*history)}
 	if len(key) == 0 {
 		f.rows = make(map[string][]byte)
@@ -77,7 +81,8 @@ func NewFolder(key []int, columns int) *Folder {
 }
 
 // A history is what is kept of the changes of one key below a bound: the
-// latest, and every earlier one that gives a column that no later one gives.
+// latest, and every earlier one that gives a column that no later one gives. No
+// two have the same position.
 type history struct {
 	bound    cdc.Position // "" for none
 	end      cdc.Position // greatest position at which the key's row ended, "" for never
@@ -102,10 +107,39 @@ func (v *version) lacks(column int) bool {
 	return found
 }
 
-// later orders versions from the latest on, ties by content.
-func (v *version) later(w *version) int {
-	return cmp.Or(cmp.Compare(w.position, v.position), bytes.Compare(w.row, v.row),
-		slices.Compare(w.absent, v.absent), cmp.Compare(w.oldKey, v.oldKey))
+// joined returns one version for two of the same position.
+func (f *Folder) joined(v, w *version) version {
+	out := version{position: v.position, from: v.from, oldKey: v.oldKey}
+	if v.from == nil || w.from != nil && w.oldKey > v.oldKey {
+		out.from, out.oldKey = w.from, w.oldKey
+	}
+	row, other := make([][]byte, len(f.columns)), make([][]byte, len(f.columns))
+	readRow(v.row, row)
+	readRow(w.row, other)
+	for i := range row {
+		switch left, right := v.lacks(i), w.lacks(i); {
+		case left && right:
+			out.absent = append(out.absent, i)
+		case left, !right && f.greater(i, other[i], row[i]):
+			row[i] = other[i]
+		}
+	}
+	out.row = appendRow(nil, row)
+	return out
+}
+
+// greater reports whether a value of a column is greater than another.
+func (f *Folder) greater(column int, value, than []byte) bool {
+	c := &f.columns[column]
+	if c.Default != nil {
+		if value == nil {
+			return than != nil && canon.Compare(c.Type.Kind, []byte(*c.Default), than) > 0
+		}
+		if than == nil { // of two that mean the same the one that says it
+			return canon.Compare(c.Type.Kind, value, []byte(*c.Default)) >= 0
+		}
+	}
+	return value != nil && (than == nil || canon.Compare(c.Type.Kind, value, than) > 0)
 }
 
 // Add adds one row. The Folder keeps nothing of r's memory.
@@ -147,7 +181,7 @@ func (f *Folder) Add(r FoldRow) {
 	if !slices.IsSorted(v.absent) {
 		v.absent = slices.Sorted(slices.Values(v.absent))
 	}
-	h.write(&v)
+	f.write(h, &v)
 }
 
 func (f *Folder) sameKey(r *FoldRow) bool {
@@ -217,25 +251,31 @@ func (h *history) finish(position cdc.Position) {
 	}
 }
 
-// write notes a change that wrote the row. It copies v.row and v.absent if it
-// keeps them.
-func (h *history) write(v *version) {
+// write notes a change that wrote the row of a history. It copies v.row and
+// v.absent if it keeps them.
+func (f *Folder) write(h *history, v *version) {
 	for _, e := range h.earlier {
 		if v.position < e.bound {
-			e.write(v)
+			f.write(e, v)
 		}
 	}
 	h.newest = max(h.newest, v.position)
 	if v.position <= h.end {
 		return
 	}
-	at, found := slices.BinarySearchFunc(h.versions, v, func(w version, v *version) int { return w.later(v) })
-	if found || at > 0 && !v.gives(h.missing(at)) {
+	at, found := slices.BinarySearchFunc(h.versions, v.position, func(w version, p cdc.Position) int { return cmp.Compare(p, w.position) })
+	switch {
+	case found && v.equal(&h.versions[at]):
 		return
+	case found:
+		h.versions[at] = f.joined(&h.versions[at], v)
+	case at > 0 && !v.gives(h.missing(at)):
+		return
+	default:
+		kept := *v
+		kept.row, kept.absent = slices.Clone(v.row), slices.Clone(v.absent)
+		h.versions = slices.Insert(h.versions, at, kept)
 	}
-	kept := *v
-	kept.row, kept.absent = slices.Clone(v.row), slices.Clone(v.absent)
-	h.versions = slices.Insert(h.versions, at, kept)
 	for n := at + 1; n < len(h.versions); {
 		if h.versions[n].gives(h.missing(n)) {
 			n++
@@ -243,6 +283,11 @@ func (h *history) write(v *version) {
 			h.versions = slices.Delete(h.versions, n, n+1)
 		}
 	}
+}
+
+// equal reports whether two versions of the same position are the same.
+func (v *version) equal(w *version) bool {
+	return bytes.Equal(v.row, w.row) && slices.Equal(v.absent, w.absent) && v.oldKey == w.oldKey
 }
 
 // missing returns the columns that none of the first n versions gives; n > 0.
@@ -301,7 +346,7 @@ func (f *Folder) Rows() iter.Seq2[FoldedRow, error] {
 			yield(FoldedRow{}, fmt.Errorf("fold changelog: %w", ErrFoldAgain))
 			return
 		}
-		values := make([][]byte, f.columns)
+		values := make([][]byte, len(f.columns))
 		for position, row := range f.rows {
 			readRow(row, values)
 			if !yield(FoldedRow{Position: cdc.Position(position), Values: values}, nil) {
@@ -344,8 +389,11 @@ func (f *Folder) addUnkeyed(r *FoldRow) {
 		return
 	}
 	f.rowText = appendRow(f.rowText[:0], r.Values)
-	if old, ok := f.rows[string(r.Position)]; !ok || bytes.Compare(f.rowText, old) > 0 {
+	switch old, ok := f.rows[string(r.Position)]; {
+	case !ok:
 		f.rows[string(r.Position)] = slices.Clone(f.rowText)
+	case !bytes.Equal(old, f.rowText):
+		f.rows[string(r.Position)] = f.joined(&version{row: old}, &version{row: f.rowText}).row
 	}
 }
 

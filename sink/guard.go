@@ -14,13 +14,19 @@ import (
 // greater than that of the last one that was. It remembers deleted keys
 // (tombstones) for a horizon of source commit time.
 type guard struct {
-	keys index
-	// tombs holds the source commit time of each deleted key in keys, in
-	// microseconds; noTime when none was known.
-	tombs   map[canon.Hash]int64
+	keys    index  // all keys, or those that were set since the last spill
+	disk    *spill // the others, nil if there are none
+	room    *indexRoom
+	fetched map[canon.Hash]fetched // what disk has of some keys
+	live    int64                  // keys that have a row
 	horizon time.Duration
 	clock   clock
 	swept   int64 // what the clock said when tombstones were last pruned
+	cutoff  int64 // of these, what was committed before it is forgotten; noTime for nothing
+	undated int64 // from when a tombstone without a commit time counts, noTime if nothing was pruned yet
+	// unswept says that tombstones on disk were pruned and that the floor does
+	// not reflect it yet; restoring that rows and tombstones are being read.
+	unswept, restoring bool
 	// floor is the greatest position of a tombstone that was pruned. A change
 	// at or below it that finds no key may be older than a forgotten delete.
 	floor    packed
@@ -32,7 +38,7 @@ type guard struct {
 const noTime = math.MinInt64
 
 func newGuard(horizon time.Duration) *guard {
-	return &guard{tombs: make(map[canon.Hash]int64), horizon: horizon, clock: newClock(), swept: noTime}
+	return &guard{horizon: horizon, clock: newClock(), swept: noTime, cutoff: noTime, undated: noTime}
 }
 
 type verdict uint8
@@ -45,78 +51,94 @@ const (
 
 // check judges a change; live reports whether the table holds a row of its
 // key. Deleting a key that is not there cannot bring back a row, so that is
-// never too old.
-func (g *guard) check(h canon.Hash, p *packed, deletes bool) (v verdict, live bool) {
+// never too old. An error says that the index on disk cannot be read.
+func (g *guard) check(h canon.Hash, p *packed, deletes bool) (v verdict, live bool, err error) {
+	if g.disk != nil {
+		return g.checkSpilled(h, p, deletes)
+	}
 	if e := g.keys.find(h); e != nil {
-		live = e.state&isDeleted == 0
-		if last := g.keys.position(e); p.compare(&last) > 0 {
-			return apply, live
-		}
-		return superseded, live
+		last := g.keys.position(e)
+		return against(p, &last), e.state&isDeleted == 0, nil
 	}
-	if g.loaded(p) {
-		return superseded, false
+	return g.unknown(p, deletes), false, nil
+}
+
+// against judges a change of a key whose last one is known.
+func against(p, last *packed) verdict {
+	if p.compare(last) > 0 {
+		return apply
 	}
-	if g.hasFloor && p.compare(&g.floor) <= 0 {
-		if deletes {
-			return superseded, false
-		}
-		return tooOld, false
+	return superseded
+}
+
+// unknown judges a change of a key of which nothing is known.
+func (g *guard) unknown(p *packed, deletes bool) verdict {
+	switch {
+	case g.loaded(p):
+		return superseded
+	case !g.hasFloor || p.compare(&g.floor) > 0:
+		return apply
+	case deletes:
+		return superseded
 	}
-	return apply, false
+	return tooOld
 }
 
 // rows returns how many keys have a row.
-func (g *guard) rows() int64 { return int64(g.keys.count - len(g.tombs)) }
+func (g *guard) rows() int64 { return g.live }
 
-// set notes that a change was applied. committed is noTime if unknown.
-func (g *guard) set(h canon.Hash, p *packed, deleted bool, committed int64) {
-	g.keys.put(h, p, deleted)
-	switch {
-	case !deleted:
-		delete(g.tombs, h)
-	case committed != noTime && g.swept != noTime && committed < g.swept-g.horizon.Microseconds():
+// set notes that a change was applied; live is what check said of it. committed
+// is that of a delete, noTime if unknown.
+func (g *guard) set(h canon.Hash, p *packed, deleted bool, committed int64, live bool) {
+	if live {
+		g.live--
+	}
+	if !deleted {
+		g.live++
+	} else if g.forgotten(committed) {
 		// The delete comes so late that the sweep which forgets it is over.
 		// Its file goes with the next commit, so the floor must stand for it now.
-		g.forget(h)
-	default:
-		g.tombs[h] = committed
+		g.raise(p)
+		if g.disk == nil {
+			if g.keys.find(h) != nil {
+				g.keys.remove(h)
+			}
+			return
+		}
 	}
+	g.keys.put(h, p, deleted, committed)
 }
 
-// forget raises the floor to the tombstone of h and drops that.
-func (g *guard) forget(h canon.Hash) {
-	p := g.keys.position(g.keys.find(h))
+// raise raises the floor to the position of a tombstone.
+func (g *guard) raise(p *packed) {
 	if !g.hasFloor || p.compare(&g.floor) > 0 {
-		g.floor, g.hasFloor = p, true
+		g.floor, g.hasFloor = *p, true
 	}
-	g.keys.remove(h)
-	delete(g.tombs, h)
 }
 
-// restore notes a row or tombstone found in storage. Rows come first: a row
-// that is there although it is older than its tombstone, which only another
-// writer can have done, stays known as a row, so that the next change of its
-// key replaces it.
+// forgotten reports whether the tombstone of a delete that was committed then
+// has been pruned.
+func (g *guard) forgotten(committed int64) bool {
+	if committed == noTime {
+		committed = g.undated
+	}
+	return committed != noTime && committed < g.cutoff
+}
+
+// restore notes a row or tombstone found in storage, in any order. A row that
+// is there although it is older than its tombstone, which only another writer
+// can have done, stays known as a row, so that the next change of its key
+// replaces it. What restored says comes last.
 func (g *guard) restore(h canon.Hash, p *packed, deleted bool, committed int64) {
-	e := g.keys.find(h)
-	if e == nil {
-		g.set(h, p, deleted, committed)
-		return
+	k := known{*p, deleted, committed}
+	if e := g.keys.find(h); e != nil {
+		before := g.keys.known(e)
+		k.found(&before)
+		if k == before {
+			return
+		}
 	}
-	if last := g.keys.position(e); p.compare(&last) > 0 {
-		g.set(h, p, deleted && e.state&isDeleted != 0, committed)
-	}
-}
-
-// holds reports whether the tombstone of h is the one of position p.
-func (g *guard) holds(h canon.Hash, p *packed) bool {
-	e := g.keys.find(h)
-	if e == nil || e.state&isDeleted == 0 {
-		return false
-	}
-	last := g.keys.position(e)
-	return p.compare(&last) == 0
+	g.keys.put(h, &k.position, k.deleted, k.committed)
 }
 
 // advance sets the clock and prunes when it has moved by a sixty-fourth of the
@@ -130,30 +152,39 @@ func (g *guard) advance(to clock) {
 }
 
 // prune forgets the tombstones beyond the horizon. One without a commit time
-// counts from now on.
+// counts from the first time on.
 func (g *guard) prune() {
-	g.swept = g.clock.now
-	cutoff := g.clock.before(g.horizon)
-	for h, committed := range g.tombs {
-		switch {
-		case committed == noTime:
-			g.tombs[h] = g.clock.now
-		case committed < cutoff:
-			g.forget(h)
+	g.swept, g.cutoff = g.clock.now, g.clock.before(g.horizon)
+	if g.undated == noTime {
+		g.undated = g.clock.now
+	}
+	if g.disk != nil {
+		g.unswept = true
+		return
+	}
+	for n := range g.keys.dead() {
+		if e := g.keys.entry(n); g.forgotten(g.keys.death(e.more).committed) {
+			p := g.keys.position(e)
+			g.raise(&p)
+			g.keys.remove(e.hash)
 		}
 	}
 }
 
+// defaultHorizon is the horizon of a table that none was asked for.
+const defaultHorizon = 7 * 24 * time.Hour
+
 // horizonState is PropertyHorizon.
 type horizonState struct {
-	Floor  cdc.Position `json:"floor,omitempty"`
-	Clock  *time.Time   `json:"clock,omitempty"`
-	Recent []int64      `json:"recent,omitempty"` // Unix microseconds
+	Horizon string       `json:"horizon,omitempty"` // how long deleted keys are remembered
+	Floor   cdc.Position `json:"floor,omitempty"`
+	Clock   *time.Time   `json:"clock,omitempty"`
+	Recent  []int64      `json:"recent,omitempty"` // Unix microseconds
 }
 
 // horizonText renders the guard's state with the clock as it will be.
 func (g *guard) horizonText(c clock) (string, error) {
-	s := horizonState{Recent: c.recent}
+	s := horizonState{Horizon: g.horizon.String(), Recent: c.recent}
 	if g.hasFloor {
 		s.Floor = g.floor.text()
 	}
@@ -168,13 +199,24 @@ func (g *guard) horizonText(c clock) (string, error) {
 	return string(text), nil
 }
 
+// readHorizon takes over what horizonText wrote. Where no horizon was asked for,
+// the one noted stays: a command that commits in between must not shorten it.
 func (g *guard) readHorizon(text string) error {
-	if text == "" {
-		return nil
-	}
 	var s horizonState
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("read table property %s: %w", PropertyHorizon, err)
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			return fmt.Errorf("read table property %s: %w", PropertyHorizon, err)
+		}
+	}
+	if g.horizon <= 0 && s.Horizon != "" {
+		noted, err := time.ParseDuration(s.Horizon)
+		if err != nil || noted <= 0 {
+			return fmt.Errorf("read table property %s: horizon is not a time above 0", PropertyHorizon)
+		}
+		g.horizon = noted
+	}
+	if g.horizon <= 0 {
+		g.horizon = defaultHorizon
 	}
 	g.clock.recent = s.Recent[max(0, len(s.Recent)-clockWindow):]
 	if s.Clock != nil {

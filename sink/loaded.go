@@ -44,6 +44,44 @@ func ParseLoadNote(text string) (note LoadNote, ok bool, err error) {
 	return note, true, nil
 }
 
+// Handles reports whether a table's notes say that a sink has handled records
+// of its stream: those are not read again.
+func Handles(properties map[string]string) bool {
+	text := properties[PropertyOffsets]
+	return text != "" && text != "{}"
+}
+
+// Rewound returns the notes of a mirror that is loaded anew at a floor below
+// what it had, so that the changes from there on must be read again: nothing is
+// handled, and no deleted key is remembered.
+func Rewound(properties map[string]string) (map[string]string, error) {
+	before := newGuard(0)
+	if err := before.readHorizon(properties[PropertyHorizon]); err != nil {
+		return nil, err
+	}
+	horizon, err := newGuard(before.horizon).horizonText(newClock())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{PropertyOffsets: "{}", PropertyTombstones: "[]", PropertyHorizon: horizon, PropertyHighest: "", PropertyStarts: "{}"}, nil
+}
+
+// isFresh reports whether no record of the stream was ever noted, so that the
+// table may begin where others are: rows of commands alone, such as repairs, are
+// not of the stream. A table that was rewound is not fresh: its changes from the
+// floor on are its own.
+func isFresh(properties map[string]string, noted offsets) bool {
+	if properties[PropertyStarts] != "" || properties[PropertyOffsets] == "{}" {
+		return false
+	}
+	for shard := range noted {
+		if OfStream(shard) {
+			return false
+		}
+	}
+	return true
+}
+
 // readLoad lets the guard know of a bulk load. A change at or below its
 // position that finds no row of its key is superseded: the load has read the
 // source after it, and the key was gone by then.

@@ -18,6 +18,27 @@ type Offset struct {
 	Ordinal uint64
 }
 
+// Shards that are none of a stream: what a command makes up for rows of its own.
+const (
+	// RepairShard is that of rows that were repaired.
+	RepairShard    = "icehose-repair"
+	redrivenPrefix = "redriven "
+	resyncPrefix   = "resync-"
+)
+
+// RedrivenShard is the shard of records that failed, in the file of that name,
+// and are delivered again: they are not where they were in their own shard.
+func RedrivenShard(file, shard string) string { return redrivenPrefix + file + " " + shard }
+
+// ResyncShard is the shard of the deletes that end the load of a floor.
+func ResyncShard(floor string) string { return resyncPrefix + floor }
+
+// OfStream reports whether a shard is one of the stream, whose records come in
+// the order of positions and go on. The others say nothing of how far the lake is.
+func OfStream(shard string) bool {
+	return shard != RepairShard && !strings.HasPrefix(shard, redrivenPrefix) && !strings.HasPrefix(shard, resyncPrefix)
+}
+
 // A span is a run of handled records, from up to but not including to.
 type span struct {
 	from, to uint64
@@ -62,6 +83,23 @@ func (s spans) prefix() uint64 {
 		return 0
 	}
 	return s[0].to
+}
+
+// prefixFrom is prefix for a table that the records before start are none of.
+func (s spans) prefixFrom(start uint64) uint64 {
+	if i := s.at(start); i < len(s) && s[i].from <= start {
+		return s[i].to
+	}
+	return start
+}
+
+// endsAt returns the sequence number of record n-1 if a run ends with it.
+func (s spans) endsAt(n uint64) (last string, ok bool) {
+	i := sort.Search(len(s), func(i int) bool { return s[i].to >= n })
+	if i < len(s) && s[i].to == n {
+		return s[i].last, true
+	}
+	return "", false
 }
 
 // contradicts reports that the record o cannot be of the stream whose records

@@ -8,8 +8,28 @@ import (
 	"log/slog"
 )
 
+// prepared prepares a commit, if need be several times: files of tombstones are
+// read on the way.
+func (w *writer) prepared(ctx context.Context, seen offsets) (*flight, error) {
+	r := w.retry()
+	for {
+		f, err := w.prepare(ctx, seen)
+		if err == nil {
+			return f, nil
+		}
+		if err = r.again(ctx, w.fenced(ctx, err)); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // prepare turns the buffer into a commit. It changes nothing in w.
 func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
+	if w.guard != nil {
+		if err := w.guard.makeRoom(ctx, len(w.changes)); err != nil {
+			return nil, err
+		}
+	}
 	f := &flight{offsets: w.offsets.union(seen), segments: w.segments, data: w.data, changes: w.changes}
 	f.batch.Parent, f.batch.ID = w.commitID, rand.Text()
 	f.batch.Properties = map[string]string{PropertyCommit: f.batch.ID}
@@ -18,6 +38,20 @@ func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
 		return nil, fmt.Errorf("write offsets: %w", err)
 	}
 	f.batch.Properties[PropertyOffsets] = string(text)
+	if len(w.starts) > 0 {
+		text, err := json.Marshal(w.starts)
+		if err != nil {
+			return nil, fmt.Errorf("write starts: %w", err)
+		}
+		f.batch.Properties[PropertyStarts] = string(text)
+	}
+	highest, err := w.watch.text()
+	if err != nil {
+		return nil, err
+	}
+	if highest != "" {
+		f.batch.Properties[PropertyHighest] = highest
+	}
 	f.batch.Inserts = Rows{data: w.data, width: len(w.columns)}
 	f.batch.Deletes = Rows{data: w.data, width: len(w.columns), pick: w.key}
 	for i := range w.changes {
@@ -83,14 +117,14 @@ func (w *writer) deletedAt(c *change, f *flight) int64 {
 // that w decides from now on ever will either.
 func (w *writer) launch(f *flight) {
 	w.flight = f
-	if w.watch.started {
+	if w.watch.moved {
 		position := w.watch.highest.text()
 		f.highest = &position
 	}
 	if w.guard != nil {
 		for i := range f.changes {
 			if c := &f.changes[i]; !c.collapsed {
-				w.guard.set(c.key, &c.position, c.deletes, w.deletedAt(c, f))
+				w.guard.set(c.key, &c.position, c.deletes, w.deletedAt(c, f), c.live)
 			}
 		}
 		w.guard.advance(f.clock)
@@ -104,6 +138,7 @@ func (w *writer) launch(f *flight) {
 func (w *writer) settle() {
 	f := w.flight
 	w.flight = nil
+	w.fresh = false
 	w.offsets, w.segments, w.commitID = f.offsets, f.segments, f.batch.ID
 	applied := int64(0)
 	for i := range f.changes {
@@ -112,7 +147,7 @@ func (w *writer) settle() {
 		}
 	}
 	if w.guard != nil {
-		w.rows.Store(w.guard.rows())
+		w.countKeys()
 	} else if w.rows.Load() >= 0 {
 		w.rows.Add(applied)
 	}

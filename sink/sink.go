@@ -13,8 +13,10 @@
 // A mirror holds one row per key. A change whose position is not greater than
 // the position that the table holds for its key, or held when the key was
 // deleted, is superseded: it changes nothing. The sink keeps the position of
-// every key in memory (53 to 85 bytes a key, see index) and rebuilds that at
-// Open from the table's key columns and cdc_position. Deleted keys are
+// every key in memory (53 to 85 bytes a key, see index), and what is beyond
+// Options.IndexMemory in files of this machine (44 to 79 bytes a key). It
+// rebuilds that at Open from the table's key columns and cdc_position, unless
+// the last Close has left it. Deleted keys are
 // remembered as tombstones in files that a property of the same commit names,
 // for Options.Horizon of source commit time. A change at or below the position
 // of a forgotten tombstone that finds no row of its key is rejected
@@ -80,19 +82,45 @@ type Options struct {
 	// the largest table is committed. Default 64 MiB.
 	FlushBytes int
 	// Horizon is how long deleted keys are remembered, in source commit time:
-	// by a clock that single wrong times do not move (see clock). Default 7 days.
+	// by a clock that single wrong times do not move (see clock). It is noted in
+	// the table: 0 keeps what is noted there, 7 days in a new table.
 	Horizon time.Duration
+	// IndexMemory bounds, in bytes, what the positions of all keys of all mirrors
+	// take in memory together; default 1 GiB. What is beyond it goes into files in
+	// IndexDir. A table never takes less than about 0.3 MB, and what is read and
+	// written of files a few megabytes.
+	IndexMemory int64
+	// IndexDir is a folder of this machine that belongs to this lake's sink alone;
+	// made when there is need of it. What is in it can be lost: it is built anew
+	// from the tables. Close leaves there what the next Open can take over.
+	// Default: nameless files in the system's temporary folder, which go with the
+	// process.
+	IndexDir string
 	// Log receives commits and rejections; default none.
 	Log *slog.Logger
+	// RetryFor is how long a table or checkpoint that cannot be written, for a
+	// reason that may pass, is tried again before the call fails; default 0, not
+	// at all. A conflict is tried again a few times in any case.
+	RetryFor time.Duration
+	// Stopping, once closed, ends every such wait: what fails then fails.
+	Stopping <-chan struct{}
+	// Wait waits between two attempts; default a timer.
+	Wait func(context.Context, time.Duration) error
 	// Reject is called for each row that cannot be written. Its record counts
-	// as handled, so whoever needs it must keep it here.
-	Reject func(Offset, *RejectError)
+	// as handled, so whoever needs it must keep it here. If it cannot be kept, or
+	// is not to be: with an error, which Deliver returns, the record is not handled.
+	Reject func(Offset, *RejectError) error
 	// Refused is called by Open for each table that cannot take rows of the
 	// pipeline file (ErrRefused). Its rows are rejected (SchemaRefused), and
 	// the others go on. Without it Open fails.
 	Refused func(*catalog.Table, error)
-	// Now measures TableStats.Busy; without it Busy stays zero.
+	// Now measures TableStats.Busy and RetryFor; without it Busy stays zero, and
+	// of the time of RetryFor only the waits count.
 	Now func() time.Time
+	// Continue says that the source begins somewhere in the stream: a table that
+	// has noted nothing yet begins where the others are, which it notes at once.
+	// A run without it over the whole stream brings it the records before.
+	Continue bool
 	// Background lets the commit of a full table run beside Deliver, which then
 	// fills the next buffer: one commit at a time, whose error is returned by
 	// the call that begins the next one. FlushRows and FlushBytes then bound
@@ -108,11 +136,14 @@ func (o *Options) defaults() {
 	if o.FlushBytes <= 0 {
 		o.FlushBytes = 64 << 20
 	}
-	if o.Horizon <= 0 {
-		o.Horizon = 7 * 24 * time.Hour
+	if o.IndexMemory <= 0 {
+		o.IndexMemory = defaultIndexMemory
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Wait == nil {
+		o.Wait = o.pause
 	}
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
@@ -132,6 +163,7 @@ type Sink struct {
 	seen     offsets // records handled by this Sink
 	buffered int     // bytes, of all writers
 	air      *landing
+	room     *indexRoom
 	together *checkpoints
 }
 
@@ -140,17 +172,20 @@ type Sink struct {
 // pass over the key columns.
 func Open(ctx context.Context, p *catalog.Pipeline, store Store, o Options) (*Sink, error) {
 	o.defaults()
-	s := &Sink{options: o, seen: make(offsets), byTarget: make(map[[2]string]*writer, len(p.Tables))}
+	s := &Sink{options: o, seen: make(offsets), byTarget: make(map[[2]string]*writer, len(p.Tables)), room: newIndexRoom(&o)}
 	var err error
 	if s.together, err = openCheckpoints(ctx, p, store, o.Log); err != nil {
 		return nil, err
 	}
+	if err := s.room.tidy(p); err != nil {
+		return nil, err
+	}
 	for _, t := range p.Tables {
-		w, err := openWriter(ctx, store, t, &s.options)
+		w, err := openWriter(ctx, store, t, &s.options, s.room)
 		if err != nil {
 			err = fmt.Errorf("open table %s.%s: %w", t.Database(), t.Name(), err)
 			if !errors.Is(err, ErrRefused) || o.Refused == nil {
-				return nil, err
+				return nil, joinLine(err, s.Abandon())
 			}
 			o.Refused(t, err)
 			w = &writer{table: t, log: o.Log, refused: true}
@@ -158,6 +193,13 @@ func Open(ctx context.Context, p *catalog.Pipeline, store Store, o Options) (*Si
 		}
 		s.writers = append(s.writers, w)
 		s.byTarget[[2]string{t.Database(), t.Name()}] = w
+	}
+	err = s.join(ctx)
+	if err == nil {
+		err = s.rewind(ctx)
+	}
+	if err != nil {
+		return nil, joinLine(err, s.Abandon())
 	}
 	return s, nil
 }
@@ -169,6 +211,9 @@ func (s *Sink) Deliver(ctx context.Context, d []Delivery) error {
 	var last *writer
 	started := s.options.Now()
 	for i := range d {
+		if i%aheadRows == 0 {
+			s.ahead(d[i:min(i+aheadRows, len(d))])
+		}
 		w := s.writer(d[i].Row)
 		if w != last {
 			started = s.busy(last, started)
@@ -215,34 +260,53 @@ func (s *Sink) writer(r *Row) *writer {
 
 // take buffers one delivery; w is its table, nil if it has none.
 func (s *Sink) take(w *writer, d *Delivery) error {
+	seen := s.seen[d.Offset.Shard].contains(d.Offset.Ordinal)
 	if w == nil {
-		s.together.see(&d.Offset, nil)
-		if s.seen.add(&d.Offset) && d.Row != nil {
-			s.reject(d, &RejectError{Database: d.Row.Database, Table: d.Row.Table, Reason: UnknownTable})
+		if !seen && d.Row != nil {
+			if err := s.reject(nil, d, &RejectError{Database: d.Row.Database, Table: d.Row.Table, Reason: UnknownTable}); err != nil {
+				return err
+			}
 		}
+		s.seen.add(&d.Offset)
+		s.together.see(&d.Offset, nil)
 		return nil
 	}
 	applied := w.offsets[d.Offset.Shard]
 	if applied.contradicts(&d.Offset) {
 		return fmt.Errorf("deliver row of %s: shard %s record %d: %w", w.name(), d.Offset.Shard, d.Offset.Ordinal, ErrOtherStream)
 	}
-	w.delivered.Add(1)
 	w.read = false
-	if !s.seen.add(&d.Offset) || applied.contains(d.Offset.Ordinal) {
+	if seen || applied.contains(d.Offset.Ordinal) {
+		s.seen.add(&d.Offset)
 		s.together.see(&d.Offset, w)
+		w.delivered.Add(1)
 		w.skipped.Add(1)
 		return nil
 	}
 	before := w.size()
-	if w.refused {
-		w.rejected.Add(1)
-		s.reject(d, &RejectError{Database: w.table.Database(), Table: w.table.Name(), Reason: SchemaRefused})
-	} else if err := w.accept(d.Row); err != nil {
-		w.rejected.Add(1)
-		s.reject(d, err)
+	if err := s.put(w, d); err != nil {
+		return err // nothing has become of the record: it may come again
 	}
+	s.seen.add(&d.Offset)
 	s.together.see(&d.Offset, w)
+	w.delivered.Add(1)
 	s.buffered += w.size() - before
+	return nil
+}
+
+// put buffers or rejects the row of a delivery.
+func (s *Sink) put(w *writer, d *Delivery) error {
+	if w.refused {
+		return s.reject(w, d, &RejectError{Database: w.table.Database(), Table: w.table.Name(), Reason: SchemaRefused})
+	}
+	if err := w.accept(d.Row); err != nil {
+		return s.reject(w, d, err)
+	}
+	if w.lookup != nil {
+		err := fmt.Errorf("look up key of %s: %w", w.name(), w.lookup)
+		w.lookup = nil
+		return err
+	}
 	return nil
 }
 
@@ -265,12 +329,17 @@ func (s *Sink) full(w *writer) *writer {
 	return largest
 }
 
-func (s *Sink) reject(d *Delivery, err *RejectError) {
+// reject tells of a row of w, or of none, that cannot be written.
+func (s *Sink) reject(w *writer, d *Delivery, err *RejectError) error {
 	s.options.Log.Warn("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
 		slog.String("reason", string(err.Reason)), slog.String("shard", d.Offset.Shard), slog.String("sequence", d.Offset.Sequence))
-	if s.options.Reject != nil {
-		s.options.Reject(d.Offset, err)
+	if w != nil {
+		w.rejected.Add(1)
 	}
+	if s.options.Reject == nil {
+		return nil
+	}
+	return s.options.Reject(d.Offset, err)
 }
 
 // Flush commits all rows delivered so far. A table that got none is left
@@ -286,23 +355,28 @@ func (s *Sink) Checkpoint(ctx context.Context) error { return s.commitAll(ctx, t
 // Close commits everything, the offsets of idle tables included, so that a
 // second run over the same stream finds nothing to do. The Sink must not be
 // used afterwards; dropping one without Close is what a crash does.
-func (s *Sink) Close(ctx context.Context) error { return s.Checkpoint(ctx) }
+func (s *Sink) Close(ctx context.Context) error {
+	if err := s.Checkpoint(ctx); err != nil {
+		return err
+	}
+	if err := s.room.close(ctx, s.opened()); err != nil {
+		s.options.Log.WarnContext(ctx, "index not kept", slog.String("error", err.Error()))
+	}
+	return nil
+}
+
+// Finish says that shards whose records were all delivered get no more, as a
+// parent after its stream was resharded: from the next Checkpoint or Close on the
+// low watermark does not wait for them. A later record ends that.
+func (s *Sink) Finish(shards ...string) { s.together.finish(shards) }
 
 // Handled returns, by shard, how many records from the start of the shard on
 // every table has noted in its last commit: a source may start from there.
 // Tables that were refused do not count: their records are with Options.Reject.
 func (s *Sink) Handled() map[string]uint64 {
 	handled := make(map[string]uint64)
-	writers := s.opened()
-	if len(writers) == 0 {
-		return handled
-	}
-	for shard := range writers[0].offsets {
-		least := writers[0].offsets[shard].prefix()
-		for _, w := range writers[1:] {
-			least = min(least, w.offsets[shard].prefix())
-		}
-		if least > 0 {
+	for shard := range s.shards() {
+		if least := s.least(shard, s.opened()); least > 0 {
 			handled[shard] = least
 		}
 	}
@@ -319,64 +393,7 @@ func (s *Sink) opened() []*writer {
 func (s *Sink) Last() map[string]Offset {
 	last := make(map[string]Offset)
 	for shard, n := range s.Handled() {
-		o := Offset{Shard: shard, Ordinal: n - 1}
-		for _, w := range s.opened() {
-			if prefix := w.offsets[shard]; prefix.prefix() == n {
-				o.Sequence = prefix[0].last
-				break
-			}
-		}
-		last[shard] = o
+		last[shard] = s.before(shard, n)
 	}
 	return last
-}
-
-// TableStats counts what became of the rows of one table since Open.
-// Delivered is the sum of Applied, Collapsed, Superseded, Skipped, Rejected and
-// the rows still buffered.
-type TableStats struct {
-	Database, Table string
-	Delivered       int64 // rows handed to Deliver
-	Applied         int64 // committed, deletes included
-	Collapsed       int64 // replaced by a later change of the key before they were committed
-	Superseded      int64 // older than, or the same as, what the table holds or held
-	Skipped         int64 // of a record handled before
-	Rejected        int64
-	// Regressed counts changes that were committed later than others at higher
-	// positions: the source's numbering has restarted and no epoch says so.
-	Regressed int64
-	Commits   int64
-	Rows      int64         // rows in the table, -1 if unknown
-	Busy      time.Duration // time spent on this table, if Options.Now is set
-	// Committing is the part of Busy that went into commits.
-	Committing time.Duration
-	// Newest is the greatest commit time of a change delivered; zero if none
-	// had one. Position is the greatest position of a change committed since
-	// Open, that of a load aside; empty if there was none.
-	Newest   time.Time
-	Position cdc.Position
-	// DataFiles and DeleteFiles count the files of the table, after a commit
-	// of a Table that tells (FileCounter); else -1.
-	DataFiles, DeleteFiles int64
-}
-
-// Stats returns the counts of each table in the order of the pipeline file.
-func (s *Sink) Stats() []TableStats {
-	stats := make([]TableStats, len(s.writers))
-	for i, w := range s.writers {
-		stats[i] = TableStats{
-			Database: w.table.Database(), Table: w.table.Name(),
-			Delivered: w.delivered.Load(), Applied: w.applied.Load(), Collapsed: w.collapsed.Load(),
-			Superseded: w.superseded.Load(), Skipped: w.skipped.Load(), Rejected: w.rejected.Load(), Regressed: w.regressed.Load(),
-			Commits: w.commits.Load(), Rows: w.rows.Load(), Busy: time.Duration(w.busy.Load()), Committing: time.Duration(w.committing.Load()),
-			DataFiles: w.dataFiles.Load(), DeleteFiles: w.deleteFiles.Load(),
-		}
-		if newest := w.newest.Load(); newest != noTime {
-			stats[i].Newest = time.UnixMicro(newest).UTC()
-		}
-		if position := w.highest.Load(); position != nil {
-			stats[i].Position = *position
-		}
-	}
-	return stats
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"math/rand/v2"
 
 	"icehose/catalog"
 )
@@ -49,6 +50,13 @@ type FileCounter interface {
 	Files() (data, deletes int64)
 }
 
+// A Watcher is a Table that knows whether somebody else had changed rows before
+// any of the commits that were made through it, which State.Own of later does
+// not tell.
+type Watcher interface {
+	Meddled() bool
+}
+
 // ErrConflict is wrapped by a Commit that certainly did not happen, because
 // somebody else had changed the table.
 var ErrConflict = errors.New("table changed by another writer")
@@ -66,6 +74,9 @@ type State struct {
 	// Properties holds the table properties whose names start with PropertyPrefix.
 	Properties map[string]string
 	Rows       int64 // rows in the table, -1 if the store cannot tell without reading it
+	// Own says that nobody has changed rows since the commit that Properties
+	// names, other than by rewriting them as they are.
+	Own bool
 }
 
 // PropertyPrefix starts the name of every table property that the sink owns.
@@ -78,6 +89,8 @@ const (
 	PropertyOffsets    = PropertyPrefix + "offsets"    // records handled, by shard
 	PropertyHorizon    = PropertyPrefix + "horizon"    // how far back tombstones reach
 	PropertyTombstones = PropertyPrefix + "tombstones" // the files that hold them
+	PropertyStarts     = PropertyPrefix + "starts"     // where in its shards a table began that joined others (Options.Continue)
+	PropertyHighest    = PropertyPrefix + "highest"    // the greatest position seen, and when it was committed
 )
 
 // A Batch is one atomic commit.
@@ -144,6 +157,20 @@ func (r Rows) All() iter.Seq[[][]byte] {
 			}
 		}
 	}
+}
+
+// Sample yields n rows as All does, each drawn from all of them, the same in
+// every run.
+func (r Rows) Sample(n int) iter.Seq[[][]byte] {
+	picked := make([]int, 0, n)
+	draw := rand.New(rand.NewPCG(uint64(n), 0)) //nolint:gosec // a sample
+	for range n {
+		if r.Len() > 0 {
+			picked = append(picked, r.starts[draw.IntN(r.Len())])
+		}
+	}
+	r.starts = picked
+	return r.All()
 }
 
 // appendRow appends a row: per value one more than its length as a varint, 0

@@ -19,17 +19,21 @@ import (
 type writer struct {
 	table    *catalog.Table
 	store    Table
+	options  *Options
 	log      *slog.Logger
 	columns  []catalog.Column
 	key      []int // lake columns that identify a row; a keyless table's is cdc_position
 	position int   // lake column
 	time     int   // lake column
 	decoder  *decoder
-	guard    *guard // nil for a changelog
-	refused  bool   // the table takes no rows; nothing else is set then
+	guard    *guard        // nil for a changelog
+	horizon  time.Duration // that was asked for; 0 for the one that the table has
+	refused  bool          // the table takes no rows; nothing else is set then
 
 	// What the last commit left.
 	offsets  offsets
+	starts   map[string]beginning // by shard, if not with the first record
+	fresh    bool                 // no sink has noted anything of the stream yet
 	segments []segment
 	commitID string
 
@@ -45,12 +49,15 @@ type writer struct {
 
 	watch  watch
 	change change // the last one read
+	lookup error  // why the index could not be asked about it
 	read   bool   // that it is of the record being delivered
 
 	delivered, applied, collapsed, superseded, skipped, rejected, regressed, commits, rows atomic.Int64
-	dataFiles, deleteFiles, newest                                                         atomic.Int64
+	dataFiles, deleteFiles, newest, retried                                                atomic.Int64
+	retrying                                                                               atomic.Bool
 	highest                                                                                atomic.Pointer[cdc.Position]
 	busy, committing                                                                       atomic.Int64 // nanoseconds
+	indexMemory, indexDisk                                                                 atomic.Int64 // bytes
 }
 
 // A change is a buffered row of a writer.
@@ -77,9 +84,9 @@ type flight struct {
 	tried    bool
 }
 
-func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options) (*writer, error) {
+func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options, room *indexRoom) (*writer, error) {
 	columns, data := t.LakeColumns()
-	w := &writer{table: t, log: o.Log, columns: columns, position: data, time: data + 1}
+	w := &writer{table: t, options: o, log: o.Log, columns: columns, position: data, time: data + 1}
 	w.unknown()
 	for _, name := range t.Key {
 		w.key = append(w.key, slices.IndexFunc(w.columns, func(c catalog.Column) bool { return c.Name == name }))
@@ -88,7 +95,7 @@ func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options) 
 		return nil, err
 	}
 	if t.Mode == catalog.Mirror {
-		w.guard = newGuard(o.Horizon)
+		w.guard, w.horizon = room.guard(o.Horizon), o.Horizon
 		w.latest = make(map[canon.Hash]int)
 		if len(w.key) == 0 {
 			w.key = []int{w.position}
@@ -127,7 +134,9 @@ func checkKey(columns []catalog.Column, key []int, t *catalog.Table) error {
 	return nil
 }
 
-func (w *writer) name() string { return w.table.Database() + "." + w.table.Name() }
+func (w *writer) name() string { return tableName(w.table) }
+
+func tableName(t *catalog.Table) string { return t.Database() + "." + t.Name() }
 
 // loads bounds how often a table is read while others write it.
 const loads = 3
@@ -156,51 +165,48 @@ func (w *writer) load(ctx context.Context) error {
 // restore takes over what state says, and what the files and rows that it
 // speaks of do.
 func (w *writer) restore(ctx context.Context, state *State) (err error) {
-	w.offsets = make(offsets)
+	w.offsets, w.starts = make(offsets), nil
+	if text := state.Properties[PropertyStarts]; text != "" {
+		if err := json.Unmarshal([]byte(text), &w.starts); err != nil {
+			return fmt.Errorf("read table property %s: %w", PropertyStarts, err)
+		}
+	}
 	if text := state.Properties[PropertyOffsets]; text != "" {
 		if err := json.Unmarshal([]byte(text), &w.offsets); err != nil {
 			return fmt.Errorf("read table property %s: %w", PropertyOffsets, err)
 		}
 	}
+	w.fresh = isFresh(state.Properties, w.offsets)
 	w.rows.Store(state.Rows)
+	if err := w.watch.read(state.Properties[PropertyHighest]); err != nil {
+		return err
+	}
 	if w.guard == nil {
 		return nil
 	}
-	w.guard = newGuard(w.guard.horizon)
+	if w.guard, err = w.guard.fresh(w.horizon); err != nil {
+		return fmt.Errorf("remove files of the index: %w", err)
+	}
 	if err := w.guard.readHorizon(state.Properties[PropertyHorizon]); err != nil {
 		return err
 	}
 	if err := w.guard.readLoad(state.Properties[PropertyLoad]); err != nil {
 		return err
 	}
-	if err := w.scanKeys(ctx); err != nil {
+	if w.segments, err = parseSegments(state.Properties[PropertyTombstones]); err != nil {
 		return err
 	}
-	if w.segments, err = readSegments(ctx, w.store, state.Properties[PropertyTombstones], w.guard); err != nil {
+	adopted, err := w.guard.adopt(w.name(), w.keyTypes(), w.commitID, state.Own)
+	if err != nil {
+		return err
+	}
+	if adopted {
+		w.log.InfoContext(ctx, "index taken over", slog.String("table", w.name()), slog.Int64("rows", w.guard.rows()))
+	} else if err := w.restoreGuard(ctx); err != nil {
 		return err
 	}
 	w.guard.advance(w.guard.clock)
-	w.rows.Store(w.guard.rows())
-	return nil
-}
-
-// scanKeys rebuilds the guard's index from the table.
-func (w *writer) scanKeys(ctx context.Context) error {
-	columns := append(slices.Clone(w.key), w.position)
-	for row, err := range w.store.Scan(ctx, columns) {
-		if err != nil {
-			return fmt.Errorf("read keys: %w", err)
-		}
-		// A row that somebody else wrote has no position: it loses to everything.
-		var p packed
-		if text := row[len(row)-1]; text != nil {
-			var ok bool
-			if p, ok = pack(text); !ok {
-				return fmt.Errorf("read keys: %s of a row is not a position", catalog.ColumnPosition)
-			}
-		}
-		w.guard.restore(w.hash(row[:len(row)-1], nil), &p, false, noTime)
-	}
+	w.countKeys()
 	return nil
 }
 
@@ -287,7 +293,9 @@ func (w *writer) collapse(c *change) (done bool, reason Reason) {
 		w.collapsed.Add(1)
 	} else {
 		var v verdict
-		v, c.live = w.guard.check(c.key, &c.position, c.deletes)
+		if v, c.live, w.lookup = w.guard.check(c.key, &c.position, c.deletes); w.lookup != nil {
+			return true, ""
+		}
 		switch v {
 		case superseded:
 			w.superseded.Add(1)
@@ -319,42 +327,42 @@ func commitTime(text []byte) int64 {
 // size is what the buffer takes in memory, roughly.
 func (w *writer) size() int { return len(w.data) + len(w.changes)*200 }
 
-// attempts bounds how often a commit is tried while others change the table.
-const attempts = 8
-
 // land commits f. Before it tries again it looks whether the attempt before
 // has landed, since an error does not always say so.
 func (w *writer) land(ctx context.Context, f *flight) error {
-	for n := 1; ; n++ {
+	var failed error // of the attempt before
+	r := w.retry()
+	for {
 		if f.tried {
 			landed, err := w.landed(ctx, f)
-			if err != nil || landed {
-				return err
+			if landed {
+				return nil
+			}
+			if err != nil {
+				failed = unsure(failed, err)
+			}
+			if failed != nil {
+				if err := r.again(ctx, failed); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				failed = nil
+				continue
 			}
 		}
 		f.tried = true
-		err := w.store.Commit(ctx, &f.batch)
-		if err == nil {
+		if failed = w.store.Commit(ctx, &f.batch); failed == nil {
 			return nil
-		}
-		if n == attempts || !errors.Is(err, ErrConflict) {
-			if landed, lookErr := w.landed(ctx, f); lookErr != nil || landed {
-				return lookOr(err, lookErr)
-			}
-			return err
-		}
-		w.log.InfoContext(ctx, "commit conflict", slog.String("table", w.name()), slog.Int("attempt", n))
-		if err := pause(ctx, time.Duration(n)*5*time.Millisecond); err != nil {
-			return err
 		}
 	}
 }
 
-// lookOr combines the error of a commit with that of the look after it; a look
-// that found the commit makes good for both.
-func lookOr(commit, look error) error {
-	if look == nil {
-		return nil
+// unsure combines the error of a commit, if there is one, with that of the look
+// after it.
+func unsure(commit, look error) error {
+	if commit == nil {
+		return look
 	}
 	return fmt.Errorf("%w (and cannot tell whether it happened: %w)", commit, look)
 }
@@ -386,15 +394,4 @@ func (w *writer) fenced(ctx context.Context, err error) error {
 		return joinLine(ErrFenced, err)
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -14,7 +14,7 @@ type Dialect string
 // The dialects.
 const (
 	Athena Dialect = "athena" // engine version 3: Trino's SQL, Hive's in ALTER
-	Spark  Dialect = "spark"  // 3.4 or newer with Iceberg's extensions
+	Spark  Dialect = "spark"  // 3.4 or newer with Iceberg's extensions; erasure and merges 4.0
 )
 
 // quote renders a name of the pipeline file, which is lower-case letters,
@@ -47,6 +47,19 @@ func (d Dialect) equal(names []string, left, right string) string {
 		parts[i] = left + d.quote(n) + " = " + right + d.quote(n)
 	}
 	return strings.Join(parts, " AND ")
+}
+
+// differ renders whether any column of t has not the value that s has; two nulls
+// are equal.
+func (d Dialect) differ(names []string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = "t." + d.quote(n) + " IS DISTINCT FROM s." + d.quote(n)
+		if d == Spark {
+			parts[i] = "NOT (t." + d.quote(n) + " <=> s." + d.quote(n) + ")"
+		}
+	}
+	return "(" + strings.Join(parts, "\n    OR ") + ")"
 }
 
 // sets renders the assignments of an UPDATE from the relation s.
@@ -168,6 +181,54 @@ func (d Dialect) oldKey(text string, n int, t catalog.Type) string {
 		function = "get_json_object"
 	}
 	return d.parse(fmt.Sprintf("%s(%s, '$[%d]')", function, text, n), t)
+}
+
+// greatestPair renders the greatest pair of two expressions among the rows of a
+// group for which conditions hold. Neither may be null there.
+func (d Dialect) greatestPair(first, second string, conditions []string) string {
+	pair := fmt.Sprintf("max(ROW(%s, %s))", first, second)
+	if d == Spark {
+		pair = fmt.Sprintf("max(struct(%s AS a, %s AS b))", first, second)
+	}
+	if len(conditions) > 0 {
+		pair += " FILTER (WHERE " + strings.Join(conditions, " AND ") + ")"
+	}
+	return pair
+}
+
+// parts renders the first part of a pair and the second.
+func (d Dialect) parts(pair string) (first, second string) {
+	if d == Spark {
+		return pair + ".a", pair + ".b"
+	}
+	return "(" + pair + ")[1]", "(" + pair + ")[2]"
+}
+
+// rises renders whether any column of t has a lesser value than s, where null is
+// the least.
+func (d Dialect) rises(names []string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = fmt.Sprintf("coalesce(s.%[1]s > t.%[1]s, t.%[1]s IS NULL AND s.%[1]s IS NOT NULL)", d.quote(n))
+	}
+	return "(" + strings.Join(parts, "\n    OR ") + ")"
+}
+
+// raises renders the assignments of an UPDATE of the greater of t's and s's.
+func (d Dialect) raises(names []string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = fmt.Sprintf("%[1]s = CASE WHEN t.%[1]s IS NULL OR s.%[1]s > t.%[1]s THEN s.%[1]s ELSE t.%[1]s END", d.quote(n))
+	}
+	return strings.Join(parts, ",\n  ")
+}
+
+// seconds renders a time with a zone as Unix seconds.
+func (d Dialect) seconds(expression string) string {
+	if d == Spark {
+		return "unix_seconds(" + expression + ")"
+	}
+	return "CAST(floor(to_unixtime(" + expression + ")) AS bigint)"
 }
 
 // array renders an array of one element.

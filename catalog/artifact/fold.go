@@ -29,7 +29,8 @@ const keyChangeHops = 1
 // A fold writes the SQL that folds a changelog.
 //
 // The result is that of sink.Folder with one exception that it shows itself:
-// see keyChangeHops. Key columns are those of the current table from the first
+// see keyChangeHops. So of changes at one position each column takes the greatest
+// value, where null counts as the column's default, or else is the least. Key columns are those of the current table from the first
 // step on, where the dialect's differ.
 type fold struct {
 	d        Dialect
@@ -178,9 +179,9 @@ func (f *fold) sameKey(expressions []string, qualifier string) string {
 	return strings.Join(out, " AND ")
 }
 
-// otherKey says that a row's key is not the one before.
-func (f *fold) otherKey(qualifier string) string {
-	now, before := f.keys(qualifier), f.oldKeys(qualifier)
+// otherKey says that the key of a row c of the changelog is not the one before.
+func (f *fold) otherKey() string {
+	now, before := f.keys("c."), f.oldKeys("c.")
 	out := make([]string, len(now))
 	for n := range now {
 		out[n] = before[n] + " <> " + now[n]
@@ -205,7 +206,7 @@ SELECT %s, %s
 FROM %s AS c
 WHERE %s
   AND %s`, f.asKey(f.keys("c.")), "c."+position, f.log, f.d.quote(catalog.ColumnOperation),
-		f.asKey(f.oldKeys("c.")), "c."+position, f.log, f.moved(), f.otherKey("c."))}
+		f.asKey(f.oldKeys("c.")), "c."+position, f.log, f.moved(), f.otherKey())}
 }
 
 // keyed returns the common table expressions and the select of the current
@@ -223,13 +224,10 @@ func (f *fold) keyed(touched bool) ([]cte, string) {
 		f.ends(),
 		{"ended", fmt.Sprintf("SELECT %[1]s, max(e.cdc_end) AS cdc_ended\nFROM ends AS e%[2]s\nGROUP BY %[1]s",
 			d.list(f.t.Key, "e."), only(qualified(d, f.t.Key, "e.")))},
-		{"latest", fmt.Sprintf(`SELECT %s,
-%s
-FROM %s AS c%s
+		{"latest", f.latestColumns().query(f.asKey(f.keys("c.")), d.list(f.t.Key, "a."), fmt.Sprintf(`FROM %s AS c%s
 LEFT JOIN ended AS e ON %s
-WHERE c.%s <> 'delete' AND (e.cdc_ended IS NULL OR c.%s > e.cdc_ended)
-GROUP BY %s`, f.asKey(f.keys("c.")), f.latestColumns(), f.log, only(f.keys("c.")), f.sameKey(f.keys("c."), "e."),
-			d.quote(catalog.ColumnOperation), position, strings.Join(f.keys("c."), ", "))},
+WHERE c.%s <> 'delete' AND (e.cdc_ended IS NULL OR c.%s > e.cdc_ended)`, f.log, only(f.keys("c.")), f.sameKey(f.keys("c."), "e."),
+			d.quote(catalog.ColumnOperation), position), strings.Join(f.keys("c."), ", "))},
 	}
 	from, key := "latest AS l", "l."
 	if touched {
@@ -279,41 +277,70 @@ func (f *fold) isPartial(i int) bool {
 	return slices.Contains(f.partial, i)
 }
 
-// latestColumns aggregates the rows of one key since its last end.
-func (f *fold) latestColumns() string {
-	position := "c." + f.d.quote(catalog.ColumnPosition)
-	var b strings.Builder
-	for i, c := range f.columns {
-		if !f.t.IsKey(c.Name) && !f.isPartial(i) {
-			name := f.d.quote(c.Name)
-			fmt.Fprintf(&b, "  max_by(c.%s, %s) AS %s,\n", name, position, name)
-		}
-	}
-	b.WriteString(f.partialColumns())
-	fmt.Fprintf(&b, "  max(%s) AS %s,\n  max_by(c.%s, %s) AS %s", position, f.d.quote(catalog.ColumnPosition),
-		f.d.quote(catalog.ColumnCommittedAt), position, f.d.quote(catalog.ColumnCommittedAt))
-	return b.String()
+// An aggregate is a query that groups rows c, and one around it.
+type aggregate struct {
+	inner, outer []string // columns
 }
 
-// partialColumns aggregates the columns that a change may leave out: of the
-// latest row that carries the column or changed the key, its value and whether
-// it lacks the column. What a key change left out lies in the row of the old
-// key, so it ends the search; cdc_moved and cdc_moved_key say where to go on.
-func (f *fold) partialColumns() string {
+// newestValue adds a column: the value of an expression at the greatest of the
+// positions, given by a column of the inner query, of the rows for which a
+// condition holds, "" for all. That is the greatest of several values there, and
+// null if all of them are.
+func (f *fold) newestValue(a *aggregate, n int, expression string, nullable bool, condition, top, name string) {
+	var conditions []string
+	if condition != "" {
+		conditions = append(conditions, condition)
+	}
+	if nullable { // no engine compares pairs that have nulls like another
+		conditions = append(conditions, expression+" IS NOT NULL")
+	}
+	pair := fmt.Sprintf("cdc_%d", n)
+	a.inner = append(a.inner, f.d.greatestPair("c."+f.d.quote(catalog.ColumnPosition), expression, conditions)+" AS "+pair)
+	first, second := f.d.parts("a." + pair)
+	a.outer = append(a.outer, fmt.Sprintf("CASE WHEN %s = a.%s THEN %s END AS %s", first, top, second, f.d.quote(name)))
+}
+
+// latestColumns aggregates the rows of one key since its last end.
+func (f *fold) latestColumns() *aggregate {
+	position, committed := f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnCommittedAt)
+	a := &aggregate{}
+	for i, c := range f.columns {
+		if !f.t.IsKey(c.Name) && !f.isPartial(i) {
+			f.newestValue(a, i, f.filled(i, "c."+f.d.quote(c.Name)), f.defaults[i] == "", "", position, c.Name)
+		}
+	}
+	f.partialColumns(a)
+	a.inner, a.outer = append(a.inner, fmt.Sprintf("max(c.%[1]s) AS %[1]s", position)), append(a.outer, "a."+position)
+	f.newestValue(a, len(f.columns), committed, true, "", position, catalog.ColumnCommittedAt)
+	return a
+}
+
+// partialColumns aggregates the columns that a change may leave out: the value of
+// the latest row that carries the column, and whether there is none, or a later
+// one that lacks it and changed the key. What a key change left out lies in the row
+// of the old key, so it ends the search; cdc_moved and cdc_moved_key say where to
+// go on.
+func (f *fold) partialColumns(a *aggregate) {
 	if len(f.partial) == 0 {
-		return ""
+		return
 	}
 	position, oldKey := "c."+f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnOldKey)
-	var b strings.Builder
 	for _, i := range f.partial {
-		name := f.d.quote(f.columns[i].Name)
-		lacks := f.d.listed(f.columns[i].Name)
-		known := fmt.Sprintf("FILTER (WHERE NOT %s OR %s IS NOT NULL)", lacks, oldKey)
-		fmt.Fprintf(&b, "  max_by(c.%s, %s) %s AS %s,\n", name, position, known, name)
-		fmt.Fprintf(&b, "  coalesce(max_by(%s, %s) %s, true) AS cdc_unknown_%d,\n", lacks, position, known, i)
+		name, carries := f.columns[i].Name, "NOT "+f.d.listed(f.columns[i].Name)
+		a.inner = append(a.inner, fmt.Sprintf("max(%s) FILTER (WHERE %s) AS cdc_carried_%d", position, carries, i),
+			fmt.Sprintf("max(%s) FILTER (WHERE %s OR %s IS NOT NULL) AS cdc_known_%d", position, carries, oldKey, i))
+		f.newestValue(a, i, f.filled(i, "c."+f.d.quote(name)), f.defaults[i] == "", carries, fmt.Sprintf("cdc_carried_%d", i), name)
+		a.outer = append(a.outer, fmt.Sprintf("coalesce(a.cdc_carried_%[1]d <> a.cdc_known_%[1]d, true) AS cdc_unknown_%[1]d", i))
 	}
-	fmt.Fprintf(&b, "  max(%[1]s) FILTER (WHERE %[2]s IS NOT NULL) AS cdc_moved,\n  max_by(%[2]s, %[1]s) FILTER (WHERE %[2]s IS NOT NULL) AS cdc_moved_key,\n", position, oldKey)
-	return b.String()
+	a.inner = append(a.inner, f.d.greatestPair(position, oldKey, []string{oldKey + " IS NOT NULL"})+" AS cdc_move")
+	moved, key := f.d.parts("a.cdc_move")
+	a.outer = append(a.outer, moved+" AS cdc_moved", key+" AS cdc_moved_key")
+}
+
+// query renders the aggregate of the rows c of a source, grouped by keys.
+func (a *aggregate) query(keys, outerKeys, source, group string) string {
+	return fmt.Sprintf("SELECT %s,\n  %s\nFROM (\n  SELECT %s,\n    %s\n%s\n  GROUP BY %s\n) AS a",
+		outerKeys, strings.Join(a.outer, ",\n  "), keys, strings.Join(a.inner, ",\n    "), indent(source), group)
 }
 
 // hop goes from the rows of a step to the rows of their old keys, just before
@@ -342,19 +369,18 @@ func (f *fold) hop(n int, before string) []cte {
 		return strings.Join(parts, " AND ")
 	}
 	position := "c." + d.quote(catalog.ColumnPosition)
+	values := &aggregate{}
+	f.partialColumns(values)
 	return []cte{
 		{hop, fmt.Sprintf("SELECT %s, %s, p.cdc_moved\nFROM %s AS p\nWHERE p.cdc_moved IS NOT NULL AND (%s)",
 			d.list(f.t.Key, "p."), strings.Join(asOld, ", "), before, strings.Join(unknown, " OR "))},
 		{ended, fmt.Sprintf("SELECT %[1]s, max(e.cdc_end) AS cdc_ended\nFROM %[2]s AS h\nJOIN ends AS e ON %[3]s AND e.cdc_end < h.cdc_moved\nGROUP BY %[1]s",
 			d.list(f.t.Key, "h."), hop, oldIs(qualified(d, f.t.Key, "e.")))},
-		{fmt.Sprintf("before%d", n), fmt.Sprintf(`SELECT %[1]s,
-%[2]s
-FROM %[3]s AS h
-JOIN %[4]s AS c ON %[5]s AND %[6]s < h.cdc_moved
-LEFT JOIN %[7]s AS e ON %[8]s
-WHERE c.%[9]s <> 'delete' AND (e.cdc_ended IS NULL OR %[6]s > e.cdc_ended)
-GROUP BY %[1]s`, d.list(f.t.Key, "h."), strings.TrimSuffix(f.partialColumns(), ",\n"), hop, f.log, oldIs(f.keys("c.")), position,
-			ended, d.equal(f.t.Key, "h.", "e."), d.quote(catalog.ColumnOperation))},
+		{fmt.Sprintf("before%d", n), values.query(d.list(f.t.Key, "h."), d.list(f.t.Key, "a."), fmt.Sprintf(`FROM %[1]s AS h
+JOIN %[2]s AS c ON %[3]s AND %[4]s < h.cdc_moved
+LEFT JOIN %[5]s AS e ON %[6]s
+WHERE c.%[7]s <> 'delete' AND (e.cdc_ended IS NULL OR %[4]s > e.cdc_ended)`, hop, f.log, oldIs(f.keys("c.")), position,
+			ended, d.equal(f.t.Key, "h.", "e."), d.quote(catalog.ColumnOperation)), d.list(f.t.Key, "h."))},
 	}
 }
 

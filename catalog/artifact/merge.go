@@ -19,7 +19,11 @@ type Merge struct {
 	// below the position that an earlier merge has seen; cdc_highest, the
 	// greatest position, null for none; cdc_malformed, rows whose position has
 	// not the form of one; cdc_stranger, the greatest position that is not of the
-	// table's kind, null for none.
+	// table's kind, null for none. Of changes whose commit time is known, which
+	// loads are not, and nothing is where positions are those of arrival, cdc_change, the greatest position, and cdc_time, when it was
+	// committed, in Unix seconds; cdc_latest, when the latest was; cdc_regressed,
+	// how many were committed more than RegressSeconds after the newest change
+	// that earlier merges have seen, and yet lie at or below it.
 	Read string
 	// Changes is the query of what becomes of the keys that are touched: the
 	// columns of the current table, and cdc_ended or, without a key, cdc_ghost.
@@ -50,13 +54,19 @@ type MergeRange struct {
 	Changes  string // relation: the result of Merge.Changes, for Merge.Apply
 	Fence    string // condition: the current table is as the run has found it
 	Position string // greatest position that earlier runs have seen, "" for none
+	Change   string // greatest position of a change that they have seen, "" for none
+	Time     int64  // when that was committed, in Unix seconds
 	Rebuild  bool   // every key is touched, and rows without a source go
 }
+
+// RegressSeconds is how much later than the newest change one at a lower position
+// may have been committed without suspicion: as in the sink.
+const RegressSeconds = 15 * 60
 
 // Fill replaces the tokens of a statement of a Merge.
 func (r *MergeRange) Fill(statement string) string {
 	return strings.NewReplacer("${added}", r.Added, "${log}", r.Log, "${changes}", r.Changes, "${fence}", r.Fence,
-		"${position}", r.Position, "${rebuild}", fmt.Sprint(r.Rebuild)).Replace(statement)
+		"${position}", r.Position, "${change}", r.Change, "${time}", fmt.Sprint(r.Time), "${rebuild}", fmt.Sprint(r.Rebuild)).Replace(statement)
 }
 
 // NewMerge returns the SQL of the merge of a changelog.
@@ -67,10 +77,18 @@ func NewMerge(d Dialect, t *catalog.Table) (*Merge, error) {
 	}
 	f.log = "${log}"
 	position := d.quote(catalog.ColumnPosition)
+	timed := fmt.Sprintf("c.%s IS NOT NULL AND NOT %s", d.quote(catalog.ColumnCommittedAt), isLoad("c."+position))
+	if t.Position.Source == cdc.SourceNone { // positions of arrival order nothing
+		timed = "false"
+	}
 	m := &Merge{Read: fmt.Sprintf(`SELECT count(*) AS cdc_read, count(CASE WHEN c.%[1]s <= '${position}' THEN 1 END) AS cdc_late,
   max(c.%[1]s) AS cdc_highest, count(CASE WHEN c.%[1]s IS NULL OR length(c.%[1]s) NOT IN (%[2]d, %[3]d) THEN 1 END) AS cdc_malformed,
-  max(CASE WHEN %[4]s THEN c.%[1]s END) AS cdc_stranger
-FROM ${added} AS c`, position, changeLength, loadLength, strange(t.Position, "c."+position))}
+  max(CASE WHEN %[4]s THEN c.%[1]s END) AS cdc_stranger,
+  max(CASE WHEN %[5]s THEN c.%[1]s END) AS cdc_change, max_by(%[6]s, CASE WHEN %[5]s THEN c.%[1]s END) AS cdc_time,
+  max(CASE WHEN %[5]s THEN %[6]s END) AS cdc_latest,
+  count(CASE WHEN %[5]s AND c.%[1]s <= '${change}' AND %[6]s > ${time} + %[7]d THEN 1 END) AS cdc_regressed
+FROM ${added} AS c`, position, changeLength, loadLength, strange(t.Position, "c."+position), timed,
+		d.seconds("c."+d.quote(catalog.ColumnCommittedAt)), RegressSeconds)}
 	if len(t.Key) == 0 {
 		m.Count, m.Apply = f.unkeyedCount(), f.unkeyedApply()
 	} else {
@@ -117,11 +135,50 @@ func Added(d Dialect, t *catalog.Table, from, to string) string {
 
 // AddedFiles is Added for Athena, of files that are known: only they are read.
 func AddedFiles(t *catalog.Table, to string, files []string) string {
-	quoted := make([]string, len(files))
-	for i, f := range files {
-		quoted[i] = Athena.text(f)
+	return fmt.Sprintf(`(SELECT * FROM %s WHERE "$path" IN (%s))`, AsOfSnapshot(Athena, t, to), texts(files))
+}
+
+// AddedBut is Added for Athena without some files.
+func AddedBut(t *catalog.Table, from, to string, files []string) string {
+	added := Added(Athena, t, from, to)
+	if len(files) == 0 {
+		return added
 	}
-	return fmt.Sprintf(`(SELECT * FROM %s WHERE "$path" IN (%s))`, AsOfSnapshot(Athena, t, to), strings.Join(quoted, ", "))
+	return fmt.Sprintf(`%s AND "$path" NOT IN (%s))`, strings.TrimSuffix(added, ")"), texts(files))
+}
+
+// Parts are the rows of a changelog as of a snapshot in so many relations for
+// Athena, all rows of a key in one.
+func Parts(t *catalog.Table, snapshot string, n int) []string {
+	log := AsOfSnapshot(Athena, t, snapshot)
+	if n < 2 {
+		return []string{log}
+	}
+	f := newFold(Athena, t)
+	parts := []string{"'|'"}
+	for i, at := range t.KeyColumns() {
+		text := "CAST(" + f.keys("")[i] + " AS varchar)"
+		if kind := t.Columns[at].Type.Kind; kind == catalog.Binary || kind == catalog.Fixed {
+			text = "to_hex(" + f.keys("")[i] + ")"
+		}
+		parts = append(parts, text)
+	}
+	if len(t.Key) == 0 {
+		parts = append(parts, Athena.quote(catalog.ColumnPosition))
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("(SELECT * FROM %s WHERE mod(crc32(to_utf8(concat(%s))), %d) = %d)", log, strings.Join(parts, ", '|', "), n, i)
+	}
+	return out
+}
+
+func texts(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = Athena.text(v)
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // AsOfSnapshot returns the changelog as of a snapshot.
@@ -132,6 +189,11 @@ func AsOfSnapshot(d Dialect, t *catalog.Table, snapshot string) string {
 	return d.table(t, "") + " FOR VERSION AS OF " + snapshot
 }
 
+// Fenced is in the error of a statement of Spark's that the fence has kept from
+// its work: there an empty MERGE would be a commit too. In Athena's dialect such a
+// statement does nothing.
+const Fenced = "icehose: the current table is not as the merge has found it"
+
 // Fence returns the condition that a snapshot is still the current table's
 // newest; "" is for a table without any.
 func Fence(d Dialect, t *catalog.Table, snapshot string) string {
@@ -139,10 +201,14 @@ func Fence(d Dialect, t *catalog.Table, snapshot string) string {
 	if d == Spark {
 		refs = d.table(t, foldedSuffix) + ".refs"
 	}
+	condition := fmt.Sprintf("EXISTS (SELECT 1 FROM %s WHERE name = 'main' AND snapshot_id = %s)", refs, snapshot)
 	if snapshot == "" {
-		return fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %s WHERE name = 'main')", refs)
+		condition = fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %s WHERE name = 'main')", refs)
 	}
-	return fmt.Sprintf("EXISTS (SELECT 1 FROM %s WHERE name = 'main' AND snapshot_id = %s)", refs, snapshot)
+	if d == Spark {
+		condition = fmt.Sprintf("CASE WHEN %s THEN true ELSE raise_error('%s') END", condition, Fenced)
+	}
+	return condition
 }
 
 // CurrentTable names the table that a merge keeps, as the dialect quotes it.
@@ -218,14 +284,19 @@ func (f *fold) dies() string {
 
 func (f *fold) updates() string {
 	position := f.d.quote(catalog.ColumnPosition)
-	return fmt.Sprintf("s.%[1]s IS NOT NULL AND (${rebuild} OR t.%[1]s <= s.%[1]s)", position)
+	return fmt.Sprintf("s.%[1]s IS NOT NULL AND (${rebuild} OR t.%[1]s <= s.%[1]s)\n  AND %[2]s", position, f.d.differ(f.others()))
+}
+
+// others are the columns of the current table that are not its key's. A row whose
+// others are equal stays as it is: an update would only write it once more.
+func (f *fold) others() []string {
+	return slices.DeleteFunc(viewColumnNames(f.t), f.t.Current().IsKey)
 }
 
 // keyedApply merges what became of the touched keys.
 func (f *fold) keyedApply() string {
 	d := f.d
 	names := viewColumnNames(f.t)
-	others := slices.DeleteFunc(slices.Clone(names), f.t.IsKey)
 	return fmt.Sprintf(`MERGE INTO %s AS t
 USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
 ON %s
@@ -234,7 +305,7 @@ WHEN MATCHED AND %s THEN UPDATE SET
   %s
 WHEN NOT MATCHED AND s.%s IS NOT NULL THEN INSERT (%s)
   VALUES (%s)`, d.table(f.t, foldedSuffix), d.equal(f.t.Key, "t.", "s."), f.dies(), f.updates(),
-		d.sets(others), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
+		d.sets(f.others()), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."))
 }
 
 func (f *fold) keyedCount() string {
@@ -249,10 +320,10 @@ LEFT JOIN %[4]s AS t ON %[5]s`, position, f.updates(), f.dies(), f.d.table(f.t, 
 func (f *fold) unkeyedCount() string {
 	position := f.d.quote(catalog.ColumnPosition)
 	return fmt.Sprintf(`SELECT
-  count(CASE WHEN NOT s.cdc_ghost AND (${rebuild} OR t.%[1]s IS NULL) THEN 1 END) AS cdc_changed,
+  count(CASE WHEN NOT s.cdc_ghost AND (t.%[1]s IS NULL OR (${rebuild} AND %[3]s) OR %[4]s) THEN 1 END) AS cdc_changed,
   count(CASE WHEN s.cdc_ghost AND t.%[1]s IS NOT NULL THEN 1 END) AS cdc_deleted
 FROM ${changes} AS s
-LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix))
+LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix), f.d.differ(f.others()), f.d.rises(f.others()))
 }
 
 // unkeyedChanges lists the new rows that count, and the ghosts: rows of the
@@ -277,10 +348,13 @@ func (f *fold) unkeyedApply() string {
 USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
 ON t.%[2]s = s.%[2]s
 WHEN MATCHED AND s.cdc_ghost THEN DELETE
-WHEN MATCHED AND ${rebuild} THEN UPDATE SET
+WHEN MATCHED AND ${rebuild} AND %[6]s THEN UPDATE SET
   %[5]s
+WHEN MATCHED AND NOT ${rebuild} AND %[7]s THEN UPDATE SET
+  %[8]s
 WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (%[3]s)
-  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."), d.sets(names))
+  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."), d.sets(f.others()),
+		d.differ(f.others()), d.rises(f.others()), d.raises(f.others()))
 }
 
 // mergeStatement is the merge as one statement, for those who run it themselves.
@@ -303,8 +377,8 @@ func mergeStatement(d Dialect, t *catalog.Table) ([]byte, error) {
 --   ${current}  the newest snapshot of the current table
 -- and keep ${to} for the next run only after this one has succeeded: a run that
 -- was killed, or that is repeated, does no harm. If another run has changed the
--- current table since ${current}, this one changes nothing: begin again.
-`, d.table(t, foldedSuffix))
+-- current table since ${current}, this one %[2]s: begin again.
+`, d.table(t, foldedSuffix), map[Dialect]string{Athena: "changes nothing", Spark: "fails"}[d])
 	b.WriteString(r.Fill(m.Apply) + ";\n")
 	return []byte(b.String()), nil
 }

@@ -27,17 +27,17 @@ tables:
 	const added, log, current = artifact.SourceAdded, artifact.SourceLog, artifact.SourceCurrent
 	for table, want := range map[string][]artifact.Read{
 		"keyed": {
-			{Of: added, Columns: []string{"cdc_position"}, Times: 1},
-			{Of: current, Columns: []string{"id", "cdc_position"}, Times: 1},
-			{Of: log, Columns: []string{"id", "n", "cdc_position", "cdc_committed_at", "cdc_operation"}, Times: 1},
+			{Of: added, Columns: []string{"cdc_position", "cdc_committed_at"}, Times: 1},
+			{Of: current, Columns: []string{"id", "cdc_position", "n", "cdc_unresolved", "cdc_committed_at"}, Times: 1},
+			{Of: log, Columns: []string{"id", "cdc_position", "n", "cdc_committed_at", "cdc_operation"}, Times: 1},
 			{Of: log, Columns: []string{"id", "cdc_position", "cdc_operation"}, Times: 2},
 			{Of: log, Columns: []string{"cdc_old_key", "cdc_position", "cdc_operation", "id"}, Times: 2},
 			{Of: added, Columns: []string{"id"}, Times: 4},
 			{Of: added, Columns: []string{"cdc_old_key", "cdc_operation"}, Times: 4},
 		},
 		"unkeyed": {
-			{Of: added, Columns: []string{"cdc_position"}, Times: 1},
-			{Of: current, Columns: []string{"cdc_position"}, Times: 1},
+			{Of: added, Columns: []string{"cdc_position", "cdc_committed_at"}, Times: 1},
+			{Of: current, Columns: []string{"cdc_position", "n", "cdc_committed_at"}, Times: 1},
 			{Of: added, Columns: []string{"n", "cdc_position", "cdc_committed_at", "cdc_operation"}, Times: 1},
 			{Of: current, Columns: []string{"n", "cdc_position", "cdc_committed_at"}, Times: 1},
 			{Of: log, Columns: []string{"cdc_position"}, Times: 2},

@@ -48,9 +48,7 @@ func (g *generator) sql(d Dialect, t *catalog.Table) error {
 			return err
 		}
 		g.add(path+".merge.sql", merge)
-		if len(t.Key) > 0 {
-			g.add(path+".history.sql", historyView(d, t))
-		}
+		g.add(path+".history.sql", historyView(d, t))
 	}
 	g.add(path+".maintain.sql", maintenance(d, t))
 	return nil
@@ -202,6 +200,9 @@ func viewColumnNames(t *catalog.Table) []string {
 	return names
 }
 
+// vacuumSeconds is for how long Athena's VACUUM keeps snapshots: a week.
+const vacuumSeconds = 7 * 24 * 60 * 60
+
 // maintenance are statements to run from time to time.
 func maintenance(d Dialect, t *catalog.Table) []byte {
 	var b strings.Builder
@@ -223,8 +224,8 @@ func maintenance(d Dialect, t *catalog.Table) []byte {
 func maintainTable(d Dialect, t *catalog.Table, suffix string, deletes bool) string {
 	name := t.Database() + "." + t.Name() + suffix
 	if d == Athena {
-		return fmt.Sprintf("OPTIMIZE %s REWRITE DATA USING BIN_PACK;\n\nALTER TABLE %s SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '604800');\n\nVACUUM %s;\n",
-			name, ddlTable(d, t, suffix), name)
+		return fmt.Sprintf("OPTIMIZE %s REWRITE DATA USING BIN_PACK;\n\nALTER TABLE %s SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '%d');\n\nVACUUM %s;\n",
+			name, ddlTable(d, t, suffix), vacuumSeconds, name)
 	}
 	options := ""
 	if deletes {

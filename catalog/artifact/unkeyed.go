@@ -32,32 +32,23 @@ func (f *fold) inserted() string {
 	return fmt.Sprintf("c.%s IN ('load', 'insert')\n  AND %s", f.d.quote(catalog.ColumnOperation), counts("c."+f.d.quote(catalog.ColumnPosition)))
 }
 
-// unkeyedColumns selects the columns of a row of a table without a key.
+// unkeyedColumns aggregates the columns of the rows of one position.
 func (f *fold) unkeyedColumns() string {
 	var b strings.Builder
 	for i, c := range f.columns {
-		fmt.Fprintf(&b, "  %s,\n", f.named(f.d.folded(f.filled(i, "c."+f.d.quote(c.Name)), c.Type), c.Name))
+		fmt.Fprintf(&b, "  %s,\n", f.named(f.d.folded("max("+f.filled(i, "c."+f.d.quote(c.Name))+")", c.Type), c.Name))
 	}
-	return b.String() + f.metadata("c."+f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnCommittedAt))
+	return b.String() + f.metadata("c."+f.d.quote(catalog.ColumnPosition), "max(c."+f.d.quote(catalog.ColumnCommittedAt)+")")
 }
 
 // unkeyedRows selects the current rows among those of a relation: one of each
-// position, since a record that was delivered again may have been made a row by
-// another pipeline file.
+// position, whose columns have the greatest values, since a record that was
+// delivered again may have been made a row by another pipeline file.
 func (f *fold) unkeyedRows(from, more string) string {
-	names := viewColumnNames(f.t)
-	order := []string{catalog.ColumnCommittedAt}
-	for _, c := range f.columns {
-		order = append(order, c.Name)
-	}
-	return fmt.Sprintf(`SELECT %s%s
-FROM (
-SELECT
-%s,
-  row_number() OVER (PARTITION BY c.%s ORDER BY %s) AS cdc_copy
+	return fmt.Sprintf(`SELECT
+%s%s
 FROM %s AS c
 CROSS JOIN newest AS n
 WHERE %s
-) AS r
-WHERE r.cdc_copy = 1`, f.d.list(names, "r."), more, f.unkeyedColumns(), f.d.quote(catalog.ColumnPosition), f.d.list(order, "c."), from, f.inserted())
+GROUP BY c.%s`, f.unkeyedColumns(), more, from, f.inserted(), f.d.quote(catalog.ColumnPosition))
 }

@@ -65,7 +65,7 @@ func (w *writer) choices(indent string, p *proposal, begun ast.Node) {
 	}
 	switch p.mode {
 	case catalog.Changelog:
-		propose("partition", "partition: [day("+catalog.ColumnCommittedAt+")] # a merge reads the files of the last days alone")
+		propose("partition", "partition: [day("+catalog.ColumnCommittedAt+")] # what came together lies together: compaction goes by day. A merge reads the whole changelog")
 	case catalog.Mirror:
 		propose("on_load", "on_load: insert # fast; rows that a repeated load brings twice are found by reconcile. upsert makes repeats harmless")
 		propose("on_insert", "on_insert: update # an upsert: an insert that comes twice, or after its row was loaded, is harmless")

@@ -189,7 +189,7 @@ func TestRefuses(t *testing.T) {
 		},
 		"changelog": {
 			orders("changelog", "id", "id long", "note string", "total decimal(10,2)"),
-			[]string{"refuse : the table is a mirror and the pipeline file says changelog: its rows would mean something else. Give the table another target"},
+			[]string{"set_property write.merge.isolation-level snapshot", "refuse : the table is a mirror and the pipeline file says changelog: its rows would mean something else. Give the table another target"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

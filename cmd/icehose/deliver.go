@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +47,7 @@ func (d *demo) tally(source string) *tally {
 }
 
 // deliver carries the stream into the lake: batches, handler, sink.
-func (d *demo) deliver(ctx context.Context, store sink.Store) error {
+func (d *demo) deliver(ctx context.Context, store sink.Store) (err error) {
 	transformer, err := transform.New(d.pipeline, transform.Options{})
 	if err != nil {
 		return err
@@ -58,6 +59,7 @@ func (d *demo) deliver(ctx context.Context, store sink.Store) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, out.Abandon()) }()
 	for _, changes := range d.stream.changes {
 		for _, c := range changes {
 			if c != nil {

@@ -114,7 +114,7 @@ func startAWS(t *testing.T) *emulatedAWS {
 	e.command(t, exitSame, "stack", "generate", "--pipeline", emulatedPipeline, "--out", dir)
 	deploy := exec.CommandContext(t.Context(), python, "../../cloudformation/emulate/deploy.py", dir, "Name=shop", "ShardCount=2", "ArtifactBucket="+artifactBucket,
 		"TransformKey=transform.zip", "ReconcileKey=reconcile.zip", "PipelineKey=pipeline.yaml", "VpcId=vpc-1", "SubnetIds=subnet-1",
-		"SourceSecretArn="+e.secret, "SourceTLS=disable")
+		"SourceSecretArn="+e.secret, "SourceTLS=disable", "Settle=2")
 	var stderr bytes.Buffer
 	deploy.Stderr = &stderr
 	out, err := deploy.Output()

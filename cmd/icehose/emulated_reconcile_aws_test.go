@@ -47,7 +47,7 @@ func (e *emulatedAWS) checkReconcile(t *testing.T, glue []string) {
 	}
 	messages := e.subscribe(t)
 	bootstrap := rietest.Build(t, "icehose/cmd/reconcile-lambda")
-	environ := e.reconcileEnviron(t)
+	environ := append(e.reconcileEnviron(t), "ICEHOSE_SETTLE_IDLE=2s") // nobody writes
 	function := rietest.StartFunction(t, os.Getenv("LAMBDA_RIE"), bootstrap, environ...)
 	event := e.output(t, "reconcile", "Event") // the scheduler's
 
@@ -85,7 +85,7 @@ func (e *emulatedAWS) checkReconcile(t *testing.T, glue []string) {
 		t.Errorf("message %+v", m)
 	}
 	e.checkReports(t, report, o)
-	e.command(t, exitDifferent, append([]string{"reconcile", "--pipeline", emulatedPipeline, "--tables", "public.item", "--settle", "1s"}, glue...)...)
+	e.command(t, exitDifferent, append([]string{"reconcile", "--pipeline", emulatedPipeline, "--tables", "public.item", "--settle", "1s", "--settle-idle", "2s"}, glue...)...)
 
 	once := exec.CommandContext(t.Context(), bootstrap, "--tables", "public.item,public.stock")
 	once.Env = append(environ, "PATH="+os.Getenv("PATH"))
@@ -128,7 +128,7 @@ func (e *emulatedAWS) reconcileEnviron(t *testing.T) []string {
 	t.Helper()
 	environ := []string{
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + e.endpoint,
-		"ICEHOSE_PROP=s3.endpoint=" + e.endpoint + ";s3.force-virtual-addressing=false", "ICEHOSE_SETTLE=2s",
+		"ICEHOSE_PROP=s3.endpoint=" + e.endpoint + ";s3.force-virtual-addressing=false",
 	}
 	variables, ok := e.stacks["reconcile"]["Environment"].(map[string]any)
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type loadCmd struct {
 	Dump      []string      `xor:"source" help:"Load one table from this file instead: .csv or .ndjson as reconcile reads them, plain, .gz or .zst, or .parquet; a pattern, or repeated." placeholder:"FILE"`
 	At        string        `help:"With --dump: the source's position at which the dump was made: a log sequence number (0/16B3748), a binlog file and offset (binlog.000003:1234), or 32 hex digits." placeholder:"POSITION"`
 	Replace   bool          `help:"Replace the rows that a mirror has, in the same commit."`
+	Rewind    bool          `help:"Take a floor below what a mirror has already: what the sink has noted as read goes with the load, and the sink must read all files from the start of the stream once more."`
 	Parallel  int           `default:"4" help:"Connections, or parts of files, that are read at a time."`
 	Rate      float64       `default:"0" help:"Rows to read in a second, all connections together; 0 for as many as can be."`
 	Statement time.Duration `name:"statement-timeout" default:"0s" help:"Limit of each statement at the source; 0 for none."`
@@ -46,11 +48,16 @@ A live table is read in parallel, each connection a part of one snapshot. Writer
 not held up, except for a moment where a position can be had in no other way: tables
 of MySQL, and tables without a key.
 
+A mirror that a sink has written is not loaded at a floor below its newest change:
+what came in between was read, and is not read again. With --rewind it is, and the
+sink must read them again: run it once with all files from the start of the stream,
+without --continue. What the tables have is skipped.
+
 A load is one commit: all of it or nothing. One that was cut off starts anew. The
 pipeline file gets an entry in the table's loads: that names the floor.
 
-Exit status: 0 loaded, 2 it could not be done, and tables not yet loaded are as they
-were.
+Exit status: 0 loaded, 2 it could not be done: tables that are printed are loaded,
+the others are as they were.
 
 Examples:
   icehose load sales.orders --lake lake
@@ -98,18 +105,22 @@ func (cmd *loadCmd) Run(ctx context.Context, env *environment, global *cli) (err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	result := &loadResult{}
-	for _, t := range tables {
-		loaded, err := cmd.load(ctx, env, store, p, t)
-		if err != nil {
-			return err
+	var failed error
+	for i := 0; i < len(tables) && failed == nil; i++ {
+		var loaded *loadedTable
+		if loaded, failed = cmd.load(ctx, env, store, p, tables[i]); loaded != nil {
+			result.Tables = append(result.Tables, *loaded)
 		}
-		result.Tables = append(result.Tables, *loaded)
-		result.Steps = loadSteps(t, loaded)
 	}
+	if len(result.Tables) == 0 {
+		return failed
+	}
+	// What was loaded before an error is, and its floor is known to nobody else.
+	result.Steps = loadSteps(tables[:len(result.Tables)], result.Tables)
 	if global.JSON {
-		return printJSON(env.stdout, result)
+		return errors.Join(printJSON(env.stdout, result), failed)
 	}
-	return result.writeText(env.stdout)
+	return errors.Join(result.writeText(env.stdout), failed)
 }
 
 func (cmd *loadCmd) check() error {
@@ -145,6 +156,9 @@ func (cmd *loadCmd) load(ctx context.Context, env *environment, store *iceberg.S
 	for _, w := range snapshot.Warnings {
 		env.log.WarnContext(ctx, "load warning", slog.String("table", t.Source), slog.String("warning", w))
 	}
+	if err := cmd.admit(ctx, p, store, target, snapshot); err != nil {
+		return nil, err // before anything is read
+	}
 	finished := t.Mode == catalog.Mirror || !target.Filled()
 	if _, err := announced(cmd.Pipeline, t, snapshot, finished); err != nil {
 		return nil, err // rather now than when everything has been read
@@ -173,11 +187,34 @@ func (cmd *loadCmd) load(ctx context.Context, env *environment, store *iceberg.S
 			err = replaceFile(cmd.Pipeline, text)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("table %s is loaded, but %s could not be edited: %w: add %s to its loads", t.Source, cmd.Pipeline, err, loaded.Entry)
+			return loaded, fmt.Errorf("table %s is loaded, but %s could not be edited: %w: add %s to its loads", t.Source, cmd.Pipeline, err, loaded.Entry)
 		}
 		loaded.Edited = true
 	}
 	return loaded, nil
+}
+
+// admit refuses a floor below what the table has already. With --rewind nobody
+// may count on the table having that: not from before the load is committed on.
+func (cmd *loadCmd) admit(ctx context.Context, p *catalog.Pipeline, store *iceberg.Store, target *iceberg.Load, s *load.Snapshot) error {
+	epoch := p.EpochAt(s.Since)
+	// What a live source has now reflects whatever the lake has of it, a change
+	// that ends at the floor included.
+	upto := cdc.ChangePosition(epoch, s.Floor, math.MaxUint64)
+	if len(cmd.Dump) > 0 {
+		var err error
+		if upto, err = cdc.LoadPosition(epoch, s.Floor, s.Since, cdc.Origin{}); err != nil {
+			return err
+		}
+	}
+	err := target.Admit(ctx, upto, cmd.Rewind)
+	if errors.Is(err, iceberg.ErrBelow) {
+		return fmt.Errorf("%w: load from a later dump, or with --rewind, and let the sink read all files from the start of the stream once more", err)
+	}
+	if err == nil && target.Rewinds() {
+		err = sink.RewindCheckpoint(ctx, store, p)
+	}
+	return err
 }
 
 // notEmpty says why a mirror that has rows is not loaded. They may be those of
@@ -216,7 +253,11 @@ func loadEntry(floor string, since time.Time, finished bool) string {
 func (r *loadResult) writeText(w io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.Tables {
-		fmt.Fprintf(&b, "table %s: %s rows in %.1f s, %s rows/s, floor %s\n", t.Table, thousands(t.Rows), t.Seconds, thousands(int64(float64(t.Rows)/t.Seconds)), t.Floor)
+		start := ""
+		if t.Start != "" && t.Start != t.Floor {
+			start = " (" + t.Start + ")"
+		}
+		fmt.Fprintf(&b, "table %s: %s rows in %.1f s, %s rows/s, floor %s%s\n", t.Table, thousands(t.Rows), t.Seconds, thousands(int64(float64(t.Rows)/t.Seconds)), t.Floor, start)
 		if !t.Edited {
 			fmt.Fprintf(&b, "  loads: %s\n", t.Entry)
 		}
@@ -234,21 +275,46 @@ func (r *loadResult) writeText(w io.Writer) error {
 	return nil
 }
 
-// loadSteps says how changes go on from where the loads ended.
-func loadSteps(t *catalog.Table, last *loadedTable) []string {
-	start := "start the changes at the floor of the first table, or before it"
-	switch t.Position.Source {
+// before says that a table was loaded at a lower floor. One whose changes have no
+// order has none: then the earlier comes first.
+func (t *loadedTable) before(other *loadedTable) bool {
+	if strings.Trim(t.Floor, "0") == "" || strings.Trim(other.Floor, "0") == "" {
+		return t.Since.Before(other.Since)
+	}
+	return t.Floor < other.Floor
+}
+
+// loadSteps says how changes go on from where the loads of the tables ended:
+// from the lowest of their floors.
+func loadSteps(tables []*catalog.Table, loaded []loadedTable) []string {
+	lowest, kind := 0, cdc.SourceNone
+	for i := range loaded {
+		if loaded[i].before(&loaded[lowest]) {
+			lowest = i
+		}
+		if source := tables[i].Position.Source; source != cdc.SourceNone {
+			kind = source
+		}
+	}
+	place := loaded[lowest].Start
+	if place == "" {
+		place = loaded[lowest].Floor
+	}
+	start := "start the changes at " + place + ", the lowest floor, or before it"
+	switch kind {
 	case cdc.SourcePostgres:
-		start += ": aws dms create-replication-task --migration-type cdc --cdc-start-position LSN, with the slot's name in the endpoint's settings (SlotName); " +
-			"the slot must be older than the load; last floor " + last.Start
+		start += ": aws dms create-replication-task --migration-type cdc --cdc-start-position " + place +
+			", with the slot's name in the endpoint's settings (SlotName); the slot must be older than the load"
 	case cdc.SourceMySQL:
-		start += ": aws dms create-replication-task --migration-type cdc --cdc-start-position FILE:OFFSET; the binary log must still have it; last floor " + last.Start
+		start += ": aws dms create-replication-task --migration-type cdc --cdc-start-position " + place + "; the binary log must still have it"
 	case cdc.SourceNone, cdc.SourceSQLServer, cdc.SourceOracle, cdc.SourceColumn:
 	}
 	steps := []string{start, "icehose sink: changes below the floor are superseded, those from it on win"}
-	if !last.Finished {
-		steps = append(steps, "when every change up to the load is in the lake: icehose resync finish "+shellWord(t.Source)+
-			": the changelog had rows, and what the load did not bring again may be left over")
+	for i := range loaded {
+		if !loaded[i].Finished {
+			steps = append(steps, "when every change up to the load is in the lake: icehose resync finish "+shellWord(tables[i].Source)+
+				": the changelog had rows, and what the load did not bring again may be left over")
+		}
 	}
 	return steps
 }

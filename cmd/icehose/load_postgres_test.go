@@ -197,6 +197,25 @@ func (l *loadTest) reconcile(tables ...string) {
 	}
 }
 
+// A table that was loaded is told, with its floor, although the next cannot be.
+func TestLoadPostgresEndsEarly(t *testing.T) {
+	l := newLoadTest(t)
+	exec1(t, l.conn, `DROP TABLE part`)
+	out := l.run(exitTrouble, "load", "public.visit", "public.part", "public.item", "--lake", "lake")
+	for _, want := range []string{"table public.visit: 500 rows", "\n1. start the changes at 0/", "icehose: read table public.part"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "table public.item:") {
+		t.Errorf("went on:\n%s", out)
+	}
+	out = l.run(exitTrouble, "--json", "load", "public.log", "public.part", "--lake", "lake")
+	if !strings.Contains(out, `"table":"public.log"`) || !strings.Contains(out, `{"error":"`) {
+		t.Errorf("no result and error in\n%s", out)
+	}
+}
+
 // A load while others write, then every change through the sink: those from
 // before the load lose, those after it win, in a mirror and in a changelog,
 // with a key and without.

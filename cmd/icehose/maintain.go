@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"icehose/catalog"
+	"icehose/reconcile/history"
+	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
 )
 
@@ -21,28 +23,54 @@ type maintainCmd struct {
 	Plan     bool     `help:"Say what would be done, and change nothing."`
 	lakeFlags
 	maintenanceFlags
-	SnapshotAge time.Duration `default:"0s" help:"Snapshots younger than this stay, however many there are."`
-	OrphanAge   time.Duration `default:"72h" help:"How old a file that nothing speaks of must be before it is removed; at least 1h, since a younger one may belong to a commit that is being made."`
-	NoCompact   bool          `help:"Rewrite neither data files nor manifests."`
-	NoExpire    bool          `help:"Keep every snapshot."`
-	NoOrphans   bool          `help:"Look for no orphans."`
+	retentionFlags
+	OrphanAge time.Duration `default:"72h" help:"How old a file that nothing speaks of must be before it is removed; at least 24h, since a younger one may belong to a load or a commit that is being made."`
+	NoCompact bool          `help:"Rewrite neither data files nor manifests."`
+	NoExpire  bool          `help:"Keep every snapshot."`
+	NoOrphans bool          `help:"Look for no orphans."`
 }
 
 // maintenanceFlags are the settings that a sink's own maintenance has too.
 type maintenanceFlags struct {
-	TargetSize    byteSize `default:"128MiB" help:"Size that data files are put together to."`
-	SmallFiles    int      `default:"8" help:"How many small data files of a partition make a rewrite worthwhile."`
-	DeleteFiles   int      `default:"8" help:"How many delete files of a partition make one."`
-	DeleteRatio   float64  `default:"0.2" help:"Part of the rows, from 0 to 1, that delete files must speak of before large files are rewritten too."`
-	MaxRewrite    byteSize `default:"1GiB" help:"Bytes of data files that one commit rewrites; the rest is left to the next."`
-	KeepSnapshots int      `default:"20" help:"How many snapshots stay, however old they are."`
+	TargetSize  byteSize `default:"128MiB" help:"Compaction: size that data files are put together to."`
+	SmallFiles  int      `default:"8" help:"Compaction: how many small data files of a partition make a rewrite worthwhile."`
+	DeleteFiles int      `default:"8" help:"Compaction: how many delete files of a partition make one."`
+	DeleteRatio float64  `default:"0.2" help:"Compaction: part of the rows, from 0 to 1, that delete files must speak of before large files are rewritten too."`
+	MaxRewrite  byteSize `default:"1GiB" help:"Compaction: bytes of data files that one commit rewrites; the rest is left to the next."`
 }
 
 func (f *maintenanceFlags) settings() iceberg.Maintenance {
 	return iceberg.Maintenance{
 		TargetFileSize: int64(f.TargetSize), MinFiles: f.SmallFiles, DeleteFiles: f.DeleteFiles, DeleteRatio: f.DeleteRatio,
-		MaxRewrite: int64(f.MaxRewrite), KeepSnapshots: f.KeepSnapshots,
+		MaxRewrite: int64(f.MaxRewrite),
 	}
+}
+
+// retentionFlags say which snapshots of a table stay. What is not given the
+// table itself may say.
+type retentionFlags struct {
+	KeepSnapshots *int           `help:"How many snapshots stay, however old they are. Default: the table's history.expire.min-snapshots-to-keep, or 20." placeholder:"N"`
+	SnapshotAge   *time.Duration `help:"For how long a snapshot stays after another has taken its place: as long as the longest query runs, or as anybody goes back. Default: the table's history.expire.max-snapshot-age-ms, or 1h." placeholder:"DURATION"`
+	MaxSnapshots  int            `help:"Beyond this the oldest snapshots go, however young they are: each makes every commit dearer. Default: 100, or --keep-snapshots if that is more; none where an age is given." placeholder:"N"`
+}
+
+func (f *retentionFlags) settings() (iceberg.Retention, error) {
+	r := iceberg.Retention{MaxSnapshots: f.MaxSnapshots}
+	switch {
+	case f.MaxSnapshots < 0 || f.KeepSnapshots != nil && *f.KeepSnapshots < 1:
+		return r, errors.New("--keep-snapshots and --max-snapshots: want 1 or more")
+	case f.SnapshotAge != nil && *f.SnapshotAge < 0:
+		return r, errors.New("--snapshot-age: want 0s or more")
+	}
+	if f.KeepSnapshots != nil {
+		r.KeepSnapshots = *f.KeepSnapshots
+	}
+	if f.SnapshotAge != nil {
+		if r.SnapshotAge = *f.SnapshotAge; r.SnapshotAge == 0 {
+			r.SnapshotAge = -1 // for no time, and not as the table says
+		}
+	}
+	return r, r.Check()
 }
 
 // Help implements kong.HelpProvider.
@@ -52,12 +80,16 @@ many, so that delete files can go, merges manifests, expires snapshots, and remo
 files that nothing speaks of. Rows stay as they are, and so do the sink's notes: a
 sink goes on afterwards as if nothing had been. Every commit is whole, so it can be
 interrupted at any point; what it wrote in vain is an orphan that a later run removes.
+Give it the --keep-snapshots and --snapshot-age of the sink, if that has any: it knows
+only what the table's own properties say.
+The table of past reconciles, icehose_reconcile_runs, is maintained too where there is one.
 
 A lake in a directory must not be in use; behind a catalog that is a server, a sink
 that commits meanwhile is made way for. A sink that runs all the time maintains its
 tables itself: icehose sink --maintain.
 
-Exit status: 0 done, or planned; 2 it could not be done, and what was committed stays.
+Exit status: 0 done, or planned; 2 it could not be done, and what was committed, as
+printed, stays.
 
 Examples:
   icehose maintain --pipeline pipeline.yaml --lake lake --plan
@@ -68,6 +100,7 @@ Examples:
 // maintainResult is what the command prints.
 type maintainResult struct {
 	Planned bool                         `json:"planned"`
+	Stopped bool                         `json:"stopped"` // by an error, in the last of the tables
 	Tables  []*iceberg.MaintenanceReport `json:"tables"`
 	Seconds float64                      `json:"seconds"`
 }
@@ -75,10 +108,8 @@ type maintainResult struct {
 // Run implements the command.
 func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) (err error) {
 	started := time.Now()
-	settings := cmd.settings()
-	settings.SnapshotAge, settings.OrphanAge, settings.Plan = cmd.SnapshotAge, cmd.OrphanAge, cmd.Plan
-	settings.SkipCompact, settings.SkipExpire, settings.SkipOrphans = cmd.NoCompact, cmd.NoExpire, cmd.NoOrphans
-	if err := settings.Check(); err != nil {
+	settings, err := cmd.maintenance()
+	if err != nil {
 		return err
 	}
 	p, err := catalog.Load(cmd.Pipeline)
@@ -97,24 +128,51 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if len(cmd.Table) == 0 {
+		past, err := history.Table(ctx, store.Tables(), job.Database(p))
+		if err != nil {
+			return err
+		}
+		if past != nil {
+			tables = append(tables, past)
+		}
+	}
 	result := &maintainResult{Planned: cmd.Plan}
+	var failed error
 	for _, t := range tables {
 		show := newStage(env.stderr, t.Source, "files", -1)
 		settings.Progress = func(files int, _ int64) { show.add(int64(files)) }
-		report, err := store.Maintain(ctx, t, settings)
-		if err != nil {
-			return err
+		var report *iceberg.MaintenanceReport
+		report, failed = store.Maintain(ctx, t, settings)
+		if report != nil {
+			result.Tables = append(result.Tables, report)
+		}
+		if failed != nil {
+			break // what was done until then stays, and is told
 		}
 		if !cmd.Plan {
 			show.done()
 		}
-		result.Tables = append(result.Tables, report)
 	}
-	result.Seconds = time.Since(started).Seconds()
+	if failed != nil && len(result.Tables) == 0 {
+		return failed
+	}
+	result.Seconds, result.Stopped = time.Since(started).Seconds(), failed != nil
 	if global.JSON {
-		return printJSON(env.stdout, result)
+		return errors.Join(printJSON(env.stdout, result), failed)
 	}
-	return result.writeText(env.stdout)
+	return errors.Join(result.writeText(env.stdout), failed)
+}
+
+// maintenance is what the flags say, checked.
+func (cmd *maintainCmd) maintenance() (settings iceberg.Maintenance, err error) {
+	settings = cmd.maintenanceFlags.settings()
+	settings.OrphanAge, settings.Plan = cmd.OrphanAge, cmd.Plan
+	if settings.Retention, err = cmd.retentionFlags.settings(); err != nil {
+		return settings, err
+	}
+	settings.SkipCompact, settings.SkipExpire, settings.SkipOrphans = cmd.NoCompact, cmd.NoExpire, cmd.NoOrphans
+	return settings, settings.Check()
 }
 
 // chooseTables finds the source tables named in a pipeline; none: all.
@@ -170,7 +228,10 @@ func (r *maintainResult) writeText(w io.Writer) error {
 		}
 	}
 	done := "done"
-	if r.Planned {
+	switch {
+	case r.Stopped:
+		done = "stopped"
+	case r.Planned:
 		done = "planned, nothing was changed"
 	}
 	fmt.Fprintf(&b, "%s: %.1f s\n", done, r.Seconds)

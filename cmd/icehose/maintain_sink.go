@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"icehose/sink/iceberg"
@@ -10,11 +9,8 @@ import (
 
 // startMaintaining makes what keeps the tables small while the run goes on.
 func (r *sinkRun) startMaintaining(store *iceberg.Store) (err error) {
-	switch {
-	case r.cmd.MaintainEvery < 1:
-		return errors.New("--maintain-every: want 1 or more")
-	case r.cmd.Maintain:
-		r.maintainer, err = store.NewMaintainer(r.pipeline.Tables, iceberg.Maintenance{Every: r.cmd.MaintainEvery})
+	if r.cmd.Maintain {
+		r.maintainer, err = store.NewMaintainer(r.pipeline.Tables, r.maintenance)
 	}
 	return err
 }

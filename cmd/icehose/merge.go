@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,6 +41,7 @@ type mergeCmd struct {
 	Submit    string   `help:"Spark: run the script with this command instead of printing it." placeholder:"COMMAND"`
 	Workgroup string   `help:"Athena: the workgroup." placeholder:"NAME"`
 	Output    string   `help:"Athena: where it writes results, if the workgroup does not say." placeholder:"URI"`
+	Parts     int      `help:"Athena: do a first merge in so many statements, where one takes longer than its 30 minutes. Each reads the whole changelog." default:"1" placeholder:"N"`
 	lakeFlags
 }
 
@@ -59,7 +62,11 @@ athena  sends statements to Athena; --catalog glue says where the tables are. Th
 Prints per table the rows of the changelog that were read, those among them that were
 late (below a position merged before), and the current rows changed and deleted.
 
-Exit status: 0 merged, or the script printed; 2 refused or not possible.
+A change that was committed well after another and yet has a lower position is
+reported (position_regressed): the source's numbering has restarted.
+
+Exit status: 0 merged, or the script printed; 1 merged, and position_regressed; 2
+a table was refused or could not be merged: the others are merged nevertheless.
 
 Examples:
   icehose merge --pipeline pipeline.yaml --lake icehose-demo
@@ -105,7 +112,7 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 			}
 			return nil
 		}
-		result.Tables, err = cmd.submit(ctx, env, script)
+		result.Tables, err = cmd.submit(ctx, env, script, tables)
 	default:
 		return fmt.Errorf("want --engine local, spark or athena")
 	}
@@ -114,9 +121,14 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 		return err
 	}
 	if global.JSON {
-		return errors.Join(printJSON(env.stdout, result), err)
+		err = errors.Join(printJSON(env.stdout, result), err)
+	} else {
+		err = errors.Join(result.writeText(env.stdout), err)
 	}
-	return errors.Join(result.writeText(env.stdout), err)
+	if err == nil && slices.ContainsFunc(result.Tables, func(t *merge.Result) bool { return t.Regressed > 0 }) {
+		return exitError(exitDifferent)
+	}
+	return err
 }
 
 // changelogs returns the tables to merge.
@@ -140,7 +152,9 @@ func (cmd *mergeCmd) changelogs(p *catalog.Pipeline) ([]*catalog.Table, error) {
 	return tables, nil
 }
 
-func (cmd *mergeCmd) options() merge.Options { return merge.Options{Rebuild: cmd.Rebuild} }
+func (cmd *mergeCmd) options() merge.Options {
+	return merge.Options{Rebuild: cmd.Rebuild, Parts: cmd.Parts}
+}
 
 // local merges in this process. What was merged before an error is in the result.
 func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
@@ -154,14 +168,23 @@ func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*cata
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	return mergeAll(ctx, tables, func(t *catalog.Table) (*merge.Result, error) { return merge.Local(ctx, store, t, cmd.options()) })
+}
+
+// mergeAll merges one table after the other. One that cannot be merged is no
+// reason to leave out those after it.
+func mergeAll(ctx context.Context, tables []*catalog.Table, one func(*catalog.Table) (*merge.Result, error)) (results []*merge.Result, err error) {
 	for _, t := range tables {
-		result, err := merge.Local(ctx, store, t, cmd.options())
-		if err != nil {
-			return results, err
+		result, failure := one(t)
+		if failure == nil {
+			results = append(results, result)
 		}
-		results = append(results, result)
+		err = errors.Join(err, failure)
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return results, nil
+	return results, err
 }
 
 func (cmd *mergeCmd) athena(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
@@ -181,14 +204,7 @@ func (cmd *mergeCmd) athena(ctx context.Context, env *environment, tables []*cat
 		settings.Region = region
 	}
 	client := &athena.Client{API: awsathena.NewFromConfig(settings), Workgroup: cmd.Workgroup, Output: cmd.Output}
-	for _, t := range tables {
-		result, err := merge.Athena(ctx, client, l, t, cmd.options())
-		if err != nil {
-			return results, err
-		}
-		results = append(results, result)
-	}
-	return results, nil
+	return mergeAll(ctx, tables, func(t *catalog.Table) (*merge.Result, error) { return merge.Athena(ctx, client, l, t, cmd.options()) })
 }
 
 // script returns the program for Spark.
@@ -207,8 +223,8 @@ func (cmd *mergeCmd) script(tables []*catalog.Table) (string, error) {
 	return merge.SparkScript(specs)
 }
 
-// submit runs the script and reads its results.
-func (cmd *mergeCmd) submit(ctx context.Context, env *environment, script string) ([]*merge.Result, error) {
+// submit runs the script and reads its results, one for each of the tables.
+func (cmd *mergeCmd) submit(ctx context.Context, env *environment, script string, tables []*catalog.Table) ([]*merge.Result, error) {
 	dir, err := os.MkdirTemp("", "icehose-merge-")
 	if err != nil {
 		return nil, fmt.Errorf("write script: %w", err)
@@ -231,15 +247,27 @@ func (cmd *mergeCmd) submit(ctx context.Context, env *environment, script string
 	if err := process.Start(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", words[0], err)
 	}
-	results, failures := readResults(out)
-	if err := process.Wait(); err != nil {
+	missing := make(map[string]bool)
+	for _, t := range tables {
+		missing[t.Database()+"."+t.Name()] = true
+	}
+	results, failures := readResults(out, missing)
+	back := slices.ContainsFunc(results, func(r *merge.Result) bool { return r.Regressed > 0 })
+	var status *exec.ExitError
+	// With 1 the script says what the results say: that positions have gone back.
+	if err := process.Wait(); err != nil && (!back || !errors.As(err, &status) || status.ExitCode() != exitDifferent) {
 		failures = append(failures, fmt.Errorf("run %s: %w", words[0], err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		failures = append(failures, fmt.Errorf("merge %s: the script has printed no result: it ended before, or it runs where its output does not come here "+
+			"(--deploy-mode cluster), and then the driver's log has the result", name))
 	}
 	return results, errors.Join(failures...)
 }
 
-// readResults reads the lines of JSON that the script prints among others.
-func readResults(out io.Reader) (results []*merge.Result, failures []error) {
+// readResults reads the lines of JSON that the script prints among others, and
+// takes the tables that they speak of out of missing.
+func readResults(out io.Reader, missing map[string]bool) (results []*merge.Result, failures []error) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -250,6 +278,7 @@ func readResults(out io.Reader) (results []*merge.Result, failures []error) {
 		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Table == "" {
 			continue // Spark's own words
 		}
+		delete(missing, line.Table)
 		if line.Error != "" {
 			failures = append(failures, fmt.Errorf("merge %s: %s", line.Table, line.Error))
 			continue
@@ -278,6 +307,15 @@ func (r *mergeResult) writeText(w io.Writer) error {
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write result: %w", err)
+	}
+	for _, t := range r.Tables {
+		if t.Regressed > 0 {
+			fmt.Fprintf(&b, "\nposition_regressed: %s: %s changes lie below one that was committed well before them, and lose to older rows: the source's numbering has restarted "+
+				"(a restore, a failover). Put the time of it into epochs: of the pipeline file, deliver the changes since then again, and merge\n", t.Current, thousands(t.Regressed))
+		}
+		for _, w := range t.Warnings {
+			fmt.Fprintf(&b, "\nwarning: %s: %s\n", t.Current, w)
+		}
 	}
 	fmt.Fprintf(&b, "\n%d tables merged by %s in %.1f s\n", len(r.Tables), r.Engine, r.Seconds)
 	if _, err := io.WriteString(w, b.String()); err != nil {

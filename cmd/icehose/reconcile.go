@@ -43,6 +43,8 @@ be read in full is inconclusive, with the reason; the others are finished.
 The source is a live PostgreSQL, MySQL or MariaDB, a standby or replica of one, or a dump. A
 live source may go on changing and the lake may lag: a key that differs is looked at again
 until it agrees, or its change must have arrived. Nothing is written to the source.
+A source that follows another server proves nothing before it has come as far as the
+lake: what it does not tell of that, --source-role, --replica-lag or the heartbeat table say.
 
 A dump is what PostgreSQL's COPY ... TO ... (FORMAT csv, HEADER) writes (psql: \copy), or
 one JSON object a line, column -> the database's text of the value, or null.
@@ -67,6 +69,7 @@ Examples:
   icehose reconcile --pipeline pipeline.yaml --lake lake --since updated_at=24h --version-column updated_at
   icehose reconcile --pipeline pipeline.yaml --lake lake --checkpoint run.json --timeout 1h
   icehose reconcile --pipeline pipeline.yaml --lake lake --history --html report.html
+  icehose reconcile --pipeline pipeline.yaml --lake lake --heartbeat public.heartbeat --replica-lag 10m
   icehose reconcile --pipeline pipeline.yaml --lake lake --repair plan --plan plan.ndjson
   icehose reconcile --pipeline pipeline.yaml --lake lake --keys plan.ndjson --repair sink`
 }
@@ -104,13 +107,27 @@ func (cmd *reconcileCmd) Run(ctx context.Context, env *environment, global *cli)
 	closeStore := sync.OnceValue(store.Close) // a repair needs the lake for itself
 	defer func() { err = errors.Join(err, closeStore()) }()
 	report, err := cmd.compare(ctx, env, p, source, store, options)
-	if err != nil {
-		if errors.Is(err, reconcile.ErrOtherRun) {
-			return fmt.Errorf("%s: %w", cmd.Checkpoint, err)
-		}
+	if errors.Is(err, reconcile.ErrOtherRun) {
+		return fmt.Errorf("%s: %w", cmd.Checkpoint, err)
+	}
+	if report == nil {
 		return err
 	}
-	return cmd.finish(ctx, env, global, &comparison{pipeline: p, source: source, store: store, closeStore: closeStore, report: report})
+	// What was found is told, also when the checkpoint could not be kept.
+	finished := cmd.finish(ctx, env, global, &comparison{pipeline: p, source: source, store: store, closeStore: closeStore, report: report})
+	if err != nil {
+		return errors.Join(err, exceptStatus(finished))
+	}
+	return finished
+}
+
+// exceptStatus leaves out an error that is a verdict: one that says why no
+// verdict counts stands beside it.
+func exceptStatus(err error) error {
+	if _, ok := errors.AsType[exitError](err); ok {
+		return nil
+	}
+	return err
 }
 
 // options turns flags into those of a run.
@@ -147,12 +164,12 @@ func (cmd *reconcileCmd) compare(ctx context.Context, env *environment, p *catal
 		case reconcile.Digesting, reconcile.Comparing:
 		}
 	}
+	cmd.Local = cmd.Lake != ""
 	report, err := cmd.Settings.Run(ctx, p, source, store, o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		progress.done()
 	}
-	progress.done()
-	return report, nil
+	return report, err
 }
 
 func tableOf(p *catalog.Pipeline, source string) (*catalog.Table, error) {
@@ -174,7 +191,7 @@ func parseSince(text string, p *catalog.Pipeline, now time.Time) (*reconcile.Sin
 		return nil, fmt.Errorf("no table of the pipeline file has a column %s", column)
 	}
 	if d, err := time.ParseDuration(when); err == nil && d > 0 {
-		return &reconcile.Since{Column: column, From: now.Add(-d)}, nil
+		return &reconcile.Since{Column: column, From: now.Add(-d), Text: when}, nil
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if from, err := time.Parse(layout, when); err == nil {

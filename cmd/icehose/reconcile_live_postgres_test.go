@@ -73,19 +73,37 @@ const liveTables = `CREATE TABLE account (id bigint PRIMARY KEY, balance numeric
 // lostAccount is the account whose record never reaches the sink.
 const lostAccount = 987654321
 
+// unwrittenTable is one that no sink writes: what the sink records of its tables
+// says nothing of all, as in a lake that another program writes.
+const unwrittenTable = `  - source: public.unwritten
+    mode: mirror
+    key: [id]
+    columns:
+      - {name: id, type: long}
+`
+
 // While a source is written to and the sink lags by seconds, nothing that is
 // only late is called different; a change that is lost in the middle is found,
 // and nothing else.
-func TestReconcileLive(t *testing.T) {
+func TestReconcileLive(t *testing.T) { testLive(t, false) }
+
+// The same of a lake whose tables are committed apart, as Firehose does it:
+// mirrors every twelve seconds and changelogs every two, and nothing
+// but the tables themselves says how far they are. Writers rest now and then.
+func TestReconcileLiveApart(t *testing.T) { testLive(t, true) }
+
+func testLive(t *testing.T, apart bool) {
 	server := pgtest.New(t)
 	conn := server.Connect(t)
 	exec1(t, conn, liveTables)
 
-	l := &live{t: t, dir: t.TempDir(), dsn: server.DSN(), begun: time.Now()}
+	l := &live{t: t, apart: apart, dir: t.TempDir(), dsn: server.DSN(), begun: time.Now()}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if err := os.WriteFile(filepath.Join(l.dir, "pipeline.yaml"), []byte(livePipeline), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"pipeline.yaml": livePipeline, "compared.yaml": livePipeline + unwrittenTable} {
+		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	capture := l.start(ctx, "capture", "--out", "raw.ndjson")
 	waitForSlot(t, conn, capture)
@@ -115,6 +133,7 @@ func TestReconcileLive(t *testing.T) {
 // live is the test's processes and what it saw.
 type live struct {
 	t       *testing.T
+	apart   bool // tables are committed apart, and writers rest
 	dir     string
 	dsn     string
 	begun   time.Time
@@ -161,6 +180,16 @@ func (l *live) relay(ctx context.Context) {
 	}
 	defer out.Close() //nolint:errcheck // every write was checked
 	in, err := os.Open(filepath.Join(l.dir, "raw.ndjson"))
+	for range 200 { // the slot is there before the file is
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+		in, err = os.Open(filepath.Join(l.dir, "raw.ndjson"))
+	}
 	if err != nil {
 		l.t.Error(err)
 		return
@@ -170,7 +199,7 @@ func (l *live) relay(ctx context.Context) {
 		line []byte
 		due  time.Time
 	}
-	var queue []late
+	var queues [2][]late
 	lines := bufio.NewReaderSize(in, 1<<20)
 	var part []byte
 	for ctx.Err() == nil {
@@ -186,20 +215,55 @@ func (l *live) relay(ctx context.Context) {
 			}
 			if !bytes.Contains(part, fmt.Appendf(nil, "%d", lostAccount)) {
 				lag := time.Second + time.Duration(time.Since(l.begun).Seconds()*500)%3000*time.Millisecond
-				queue = append(queue, late{bytes.Clone(part), time.Now().Add(lag)})
+				i, due := l.committed(part, time.Now().Add(lag))
+				queues[i] = append(queues[i], late{bytes.Clone(part), due})
 			}
 			part = part[:0]
 		}
-		for len(queue) > 0 && time.Now().After(queue[0].due) {
-			if _, err := out.Write(queue[0].line); err != nil {
-				l.t.Error(err)
-				return
+		for i, queue := range queues {
+			for len(queue) > 0 && time.Now().After(queue[0].due) {
+				if _, err := out.Write(queue[0].line); err != nil {
+					l.t.Error(err)
+					return
+				}
+				queue = queue[1:]
 			}
-			queue = queue[1:]
+			queues[i] = queue
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// committed says in which queue a record is, and when it gets on at the earliest.
+func (l *live) committed(record []byte, due time.Time) (queue int, _ time.Time) {
+	if !l.apart {
+		return 0, due
+	}
+	every := 2 * time.Second
+	if bytes.Contains(record, []byte("account")) || bytes.Contains(record, []byte("session")) {
+		queue, every = 1, 12*time.Second
+	}
+	return queue, due.Truncate(every).Add(every)
+}
+
+// How long writers of tables that are committed apart write, and rest: for
+// longer than a difference needs to count then.
+const (
+	busyFor = 20 * time.Second
+	restFor = 32 * time.Second
+	// restSettle is what tables of such a lake are never apart.
+	restSettle = 25 * time.Second
+)
+
+// rest waits while writers rest.
+func (l *live) rest(ctx context.Context) {
+	if now := time.Since(l.begun) % (busyFor + restFor); l.apart && now > busyFor {
+		select {
+		case <-ctx.Done():
+		case <-time.After(busyFor + restFor - now):
 		}
 	}
 }
@@ -214,6 +278,7 @@ func (l *live) write(ctx context.Context, seed uint64) {
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the test is over
 	r := rand.New(rand.NewPCG(seed, 1))
 	for n := 0; ctx.Err() == nil; n++ {
+		l.rest(ctx)
 		id := r.IntN(20000) + 1
 		statements := []string{
 			fmt.Sprintf("UPDATE account SET balance = balance + 0.01, updated_at = clock_timestamp() WHERE id = %d", id),
@@ -283,10 +348,16 @@ func (l *live) compare(until time.Time, lost bool) {
 	l.t.Helper()
 	for {
 		var out, log bytes.Buffer
-		status := run(l.t.Context(), []string{
-			"--json", "reconcile", "--pipeline", filepath.Join(l.dir, "pipeline.yaml"), "--lake", filepath.Join(l.dir, "lake"), "--source", l.dsn,
-			"--settle", "2s", "--retries", "60", "--concurrency", "4", "--max-connections", "4", "--show-keys",
-		}, environment{stdin: strings.NewReader(""), stdout: &out, stderr: &log, log: slog.New(slog.DiscardHandler), getenv: func(string) string { return "" }})
+		args := []string{
+			"--json", "reconcile", "--lake", filepath.Join(l.dir, "lake"), "--source", l.dsn, "--settle", "2s", "--retries", "60", "--concurrency", "4",
+			"--max-connections", "4", "--show-keys", "--settle-idle", restSettle.String(), "--tables", "public.account,public.session,public.entry,public.visit",
+		}
+		if l.apart {
+			args = append(args, "--pipeline", filepath.Join(l.dir, "compared.yaml"))
+		} else {
+			args = append(args, "--pipeline", filepath.Join(l.dir, "pipeline.yaml"))
+		}
+		status := run(l.t.Context(), args, environment{stdin: strings.NewReader(""), stdout: &out, stderr: &log, log: slog.New(slog.DiscardHandler), getenv: func(string) string { return "" }})
 		var report struct {
 			Tables []struct {
 				Table, Verdict, Why string

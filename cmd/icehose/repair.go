@@ -127,7 +127,7 @@ func (cmd *reconcileCmd) throughSink(ctx context.Context, env *environment, c *c
 	if err := c.closeStore(); err != nil {
 		return nil, err
 	}
-	store, err := cmd.OpenLake(ctx, iceberg.Options{Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{Retention: iceberg.KeepAll(), Log: env.log})
 	if errors.Is(err, iceberg.ErrLocked) {
 		return nil, fmt.Errorf("repair: %w: stop the sink for the time of the repair; it goes on from where it was", err)
 	}
@@ -136,7 +136,7 @@ func (cmd *reconcileCmd) throughSink(ctx context.Context, env *environment, c *c
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	return repair.Run(ctx, c.pipeline, c.source, lake.Open(store), store, plan, repair.Options{
-		Changelogs: cmd.Repair == repairChangelog, Now: time.Now, Sink: sink.Options{Log: env.log},
+		Changelogs: cmd.Repair == repairChangelog, Now: time.Now, Sink: sink.Options{Log: env.log, RetryFor: time.Minute, Stopping: ctx.Done()},
 	})
 }
 

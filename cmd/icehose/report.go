@@ -80,22 +80,27 @@ func (cmd *reconcileCmd) measure(c *comparison) error {
 	return errors.Join(emf.Write(f, cmd.Space, job.Database(c.pipeline), c.report.Ended, c.report), f.Close())
 }
 
-// publish appends to the history, and writes the metrics and the page.
+// publish appends to the history, and writes the metrics and the page. What
+// fails keeps nothing else from being told.
 func (cmd *reconcileCmd) publish(ctx context.Context, c *comparison) error {
+	var errs []error
+	remembered := false
 	if cmd.History {
-		if err := job.Remember(ctx, &cmd.Flags, job.Database(c.pipeline), c.report); err != nil {
-			return err
-		}
+		var err error
+		remembered, err = job.Remember(ctx, &cmd.Flags, job.Database(c.pipeline), c.report)
+		errs = append(errs, err)
 	}
 	if cmd.EMF != "" {
-		if err := cmd.measure(c); err != nil {
-			return err
-		}
+		errs = append(errs, cmd.measure(c))
 	}
-	if cmd.HTML == "" {
-		return nil
+	if cmd.HTML != "" {
+		errs = append(errs, cmd.writePage(ctx, c, remembered))
 	}
-	page, err := job.Page(ctx, c.store.Tables(), job.Database(c.pipeline), filepath.Base(cmd.Pipeline), c.report, cmd.History)
+	return errors.Join(errs...)
+}
+
+func (cmd *reconcileCmd) writePage(ctx context.Context, c *comparison, remembered bool) error {
+	page, err := job.Page(ctx, c.store.Tables(), job.Database(c.pipeline), filepath.Base(cmd.Pipeline), c.report, remembered)
 	if err != nil {
 		return err
 	}

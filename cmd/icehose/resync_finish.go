@@ -89,11 +89,11 @@ func (cmd *resyncFinishCmd) Run(ctx context.Context, env *environment, global *c
 
 // sweep removes the ghosts from a lake of our own.
 func (cmd *resyncFinishCmd) sweep(ctx context.Context, env *environment, p *catalog.Pipeline, t *catalog.Table, load catalog.LoadStart, result *resyncResult) error {
-	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: cmd.Count, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: cmd.Count, Retention: iceberg.KeepAll(), Log: env.log})
 	if err != nil {
 		return err
 	}
-	swept, err := sweep.Run(ctx, store, p, t, load, sweep.Options{Sink: sink.Options{Log: env.log}, Empty: cmd.Empty, Count: cmd.Count})
+	swept, err := sweep.Run(ctx, store, p, t, load, sweep.Options{Sink: sink.Options{Log: env.log, RetryFor: time.Minute, Stopping: ctx.Done()}, Empty: cmd.Empty, Count: cmd.Count})
 	err = errors.Join(err, store.Close())
 	switch {
 	case errors.Is(err, sweep.ErrNoLoad):

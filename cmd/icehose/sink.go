@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +29,18 @@ type sinkCmd struct {
 	FlushBytes    byteSize      `default:"64MiB" help:"Memory that rows of all tables take before the largest commits."`
 	FlushEvery    time.Duration `default:"10s" help:"Time after which every table with new rows commits."`
 	Batch         int           `default:"500" help:"Records of a shard that are transformed together."`
-	Horizon       time.Duration `default:"168h" help:"How long, in commit time of the source, deleted keys are remembered."`
-	Rejects       string        `help:"Append each record that failed to this file, whole, with all its values: in base64, one JSON object a line." placeholder:"FILE"`
+	Horizon       time.Duration `default:"0s" help:"How long, in commit time of the source, deleted keys are remembered. The table notes it; 0 for what it has noted, 168h in a new table."`
+	IndexMemory   byteSize      `default:"1GiB" help:"Memory that the positions of all keys of all mirrors take together. What is beyond it goes into files."`
+	IndexDir      string        `help:"Folder of this machine for those files, of this lake's sink alone: 45 to 80 bytes a key, and up to three times that while files are merged. It can be lost. Default: icehose-index in the directory of --lake; with --catalog nameless files in the temporary folder, and the next start reads all keys again." placeholder:"DIR"`
+	RetryFor      time.Duration `default:"1m" help:"How long a commit is tried again that fails for a reason which may pass; 0 for not at all."`
+	Finished      []string      `help:"A shard that gets no more records, as the parent after a stream was resharded: once the files were read to their end, the low watermark does not wait for it. Repeat it for more." placeholder:"SHARD"`
+	Rejects       string        `help:"Append each record that failed to this file, whole, with all its values, and go on: in base64, one JSON object a line. Without it the first failure ends the command." placeholder:"FILE"`
 	Redrive       bool          `help:"The files are those of --rejects: deliver their records again. A file is known by its name, and may grow."`
 	Maintain      bool          `help:"Compact tables and expire snapshots while running: as icehose maintain does, between two commits."`
 	MaintainEvery int           `default:"32" help:"With --maintain: files that a table gains between two runs of it."`
-	Continue      bool          `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed."`
+	maintenanceFlags
+	retentionFlags
+	Continue bool `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed."`
 }
 
 // Help implements kong.HelpProvider.
@@ -55,10 +62,12 @@ the other tables go on.
 A record that fails is logged without values, and with --rejects kept with all of
 them: the file is readable for its owner only. It can be looked at with icehose transform
 --explain, and delivered again with --redrive once its cause is gone. After a crash a
-record can be in it twice.
+record can be in it twice. Without --rejects the first record that fails ends the
+command: what came before it is in the lake, and the same command goes on with it.
 
-Exit status: 0 every record was delivered or dropped, 1 some failed, 2 it could
-not be done.
+Exit status: 0 every record was delivered or dropped, 1 some failed and were kept, or
+were no records at all, or the source's numbering has restarted with no epoch that
+says so, 2 it could not be done.
 
 Examples:
   icehose sink --pipeline pipeline.yaml --lake lake changes.ndjson.zst
@@ -67,6 +76,9 @@ Examples:
   icehose sink --pipeline pipeline.yaml --catalog glue --warehouse s3://my-lake/wh --prop glue.region=eu-central-1 changes/
   icehose sink --pipeline pipeline.yaml --catalog sqlite:catalog.db --warehouse s3://lake/wh --prop s3.endpoint=http://localhost:9000 changes/`
 }
+
+// maxRetryFor is well below the age of orphans (iceberg.MinOrphanAge).
+const maxRetryFor = 30 * time.Minute
 
 // stopWithin is how long an interrupted run may take to commit. The rest of
 // the promised 10 seconds is for what cannot be hurried: a file being written.
@@ -83,23 +95,27 @@ func (cmd *sinkCmd) Run(ctx context.Context, env *environment, global *cli) erro
 		return err
 	}
 	r := &sinkRun{cmd: cmd, env: env, pipeline: p, tables: newTallies(p), pending: make(map[string]*shardBatch)}
+	if r.maintenance, err = cmd.maintenance(); err != nil {
+		return err
+	}
 	if r.transformer, err = transform.New(p, transform.Options{}); err != nil {
 		return err
 	}
 	if r.rejects, err = openRejects(cmd.Rejects, cmd.Files); err != nil {
 		return err
 	}
-	err = r.run(ctx)
-	if err := errors.Join(err, r.rejects.close()); err != nil {
-		return err
+	err = errors.Join(r.run(ctx), r.rejects.close())
+	if err != nil && r.sink == nil {
+		return err // nothing was begun
 	}
 	result := r.result(ctx.Err() != nil, time.Since(started))
+	result.Stopped = err != nil
 	if global.JSON {
-		err = result.writeJSON(env.stdout)
+		err = errors.Join(result.writeJSON(env.stdout), err)
 	} else {
-		err = result.writeText(env.stdout)
+		err = errors.Join(result.writeText(env.stdout), err)
 	}
-	if err == nil && result.Failed+int64(len(r.refused)) > 0 {
+	if err == nil && result.Failed+result.regressed+int64(len(r.refused)) > 0 {
 		err = exitError(exitDifferent)
 	}
 	return err
@@ -107,20 +123,49 @@ func (cmd *sinkCmd) Run(ctx context.Context, env *environment, global *cli) erro
 
 func (cmd *sinkCmd) check() error {
 	switch {
+	case cmd.IndexMemory < 1:
+		return errors.New("--index-memory: want 1 or more")
 	case cmd.FlushRows < 1 || cmd.FlushBytes < 1 || cmd.Batch < 1:
 		return errors.New("--flush-rows, --flush-bytes and --batch: want 1 or more")
-	case cmd.FlushEvery <= 0 || cmd.Poll <= 0 || cmd.Horizon <= 0:
-		return errors.New("--flush-every, --poll and --horizon: want a time above 0, such as 10s")
+	case cmd.FlushEvery <= 0 || cmd.Poll <= 0:
+		return errors.New("--flush-every and --poll: want a time above 0, such as 10s")
+	case cmd.Horizon < 0 || cmd.RetryFor < 0:
+		return errors.New("--horizon and --retry-for: want 0s or more")
+	case cmd.RetryFor > maxRetryFor:
+		return fmt.Errorf("--retry-for: want %s or less: files of a commit that is older look like orphans", maxRetryFor)
+	case cmd.MaintainEvery < 1:
+		return errors.New("--maintain-every: want 1 or more")
+	case len(cmd.Finished) > 0 && cmd.Follow:
+		return errors.New("--finished does not go with --follow: a shard is finished once its files were read to their end; run it without --follow, and the next run knows")
 	case cmd.Continue && cmd.Redrive:
 		return errors.New("--continue does not go with --redrive: a file of rejects is read from its start")
 	}
 	return nil
 }
 
+// maintenance is what keeps the tables small: with --maintain all of it, and
+// else no more than the retention, by which every commit goes.
+func (cmd *sinkCmd) maintenance() (m iceberg.Maintenance, err error) {
+	m = cmd.maintenanceFlags.settings()
+	m.Every = cmd.MaintainEvery
+	if m.Retention, err = cmd.retentionFlags.settings(); err != nil {
+		return m, err
+	}
+	return m, m.Check()
+}
+
+// indexDir is where the index of keys goes, empty for a temporary folder.
+func (cmd *sinkCmd) indexDir() string {
+	if cmd.IndexDir == "" && cmd.Lake != "" {
+		return filepath.Join(cmd.Lake, "icehose-index")
+	}
+	return cmd.IndexDir
+}
+
 // source is where the records come from.
-func (cmd *sinkCmd) source(env *environment) sinksource.Source {
+func (cmd *sinkCmd) source(env *environment, uneven map[string]sink.Uneven) sinksource.Source {
 	return &sinksource.Files{
-		Names: cmd.Files, Input: env.stdin, Follow: cmd.Follow && !slices.Contains(cmd.Files, "-"), Continue: cmd.Continue, Redriven: cmd.Redrive,
+		Names: cmd.Files, Input: env.stdin, Follow: cmd.Follow && !slices.Contains(cmd.Files, "-"), Continue: cmd.Continue, Redriven: cmd.Redrive, Uneven: uneven,
 		Wait: func(ctx context.Context) error {
 			timer := time.NewTimer(cmd.Poll)
 			defer timer.Stop()
@@ -136,21 +181,19 @@ func (cmd *sinkCmd) source(env *environment) sinksource.Source {
 
 // run opens the lake and carries the stream into it. An interrupt is no error.
 func (r *sinkRun) run(ctx context.Context) (err error) {
-	late, release := outlive(ctx, stopWithin)
+	work, release := outlive(ctx, stopWithin)
 	defer release()
-	work, abort := context.WithCancelCause(late)
-	defer abort(nil)
-	r.abort = abort
-	store, err := r.cmd.OpenLake(ctx, iceberg.Options{Log: r.env.log})
+	store, err := r.cmd.OpenLake(ctx, iceberg.Options{Retention: r.maintenance.Retention, Log: r.env.log})
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 		r.sink, err = sink.Open(ctx, r.pipeline, store, sink.Options{
 			FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now, Background: true,
-			Refused: r.onRefused(),
-			Reject:  func(o sink.Offset, reason *sink.RejectError) { r.rejected(work, o, reason) },
+			IndexMemory: int64(r.cmd.IndexMemory), IndexDir: r.cmd.indexDir(), RetryFor: r.cmd.RetryFor, Stopping: ctx.Done(), Continue: r.cmd.Continue, Refused: r.onRefused(),
+			Reject: func(o sink.Offset, reason *sink.RejectError) error { return r.rejected(work, o, reason) },
 		})
 	}
 	if err == nil {
+		defer func() { err = errors.Join(err, r.sink.Abandon()) }() // what was not closed
 		err = r.startMaintaining(store)
 	}
 	if err != nil {

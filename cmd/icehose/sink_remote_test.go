@@ -105,7 +105,7 @@ func TestSinkElsewhere(t *testing.T) {
 			if table.DeleteFiles == nil || *table.DeleteFiles != 0 || table.Position == "" {
 				t.Errorf("run %d: %+v", n, table)
 			}
-			maintained := resultOf[maintainResult](r, "maintain", "--keep-snapshots", "1")
+			maintained := resultOf[maintainResult](r, "maintain", "--keep-snapshots", "1", "--snapshot-age", "0s")
 			if after := maintained.Tables[0].After; after.Rows != 1 || after.Snapshots != 1 {
 				t.Errorf("maintained after run %d: %+v", n, after)
 			}

@@ -36,16 +36,22 @@ type sinkTable struct {
 	DeleteFiles   *int64  `json:"delete_files"`
 	Position      string  `json:"position,omitempty"` // greatest of the changes committed
 	Refused       string  `json:"refused,omitempty"`  // why the table takes no rows
+	// Regressed counts changes that were committed later than others at higher
+	// positions: they lose to those, unless an epoch says that numbering restarted.
+	Regressed int64 `json:"position_regressed,omitempty"`
 }
 
 // A sinkResult is what the command prints.
 type sinkResult struct {
+	regressed int64 // of all tables
+
 	Records     int64       `json:"records"`
 	Before      uint64      `json:"handled_before"` // read past: every table held them already
 	Failed      int64       `json:"failed"`
 	Damaged     int64       `json:"damaged_lines"` // of Failed: lines that hold no record
 	OldKeys     int64       `json:"old_keys_left"`
 	Interrupted bool        `json:"interrupted"`
+	Stopped     bool        `json:"stopped"` // by an error
 	Seconds     float64     `json:"seconds"`
 	Tables      []sinkTable `json:"tables"`
 	NoTable     struct {
@@ -73,11 +79,15 @@ func (r *sinkRun) result(interrupted bool, took time.Duration) *sinkResult {
 			line.Applied, line.Skipped, line.Commits, line.Seconds = s.Applied, s.Skipped, s.Commits, s.Busy.Seconds()
 			line.CommitSeconds, line.Position, line.Refused = s.Committing.Seconds(), string(s.Position), r.refused[line.Target]
 			line.DataFiles, line.DeleteFiles = known(s.DataFiles), known(s.DeleteFiles)
+			line.Regressed = s.Regressed
 			line.Superseded += s.Superseded + s.Collapsed
 			line.Failed += s.Rejected
 			line.Rows = known(s.Rows)
 		}
 		out.Tables = append(out.Tables, line)
+	}
+	for i := range out.Tables {
+		out.regressed += out.Tables[i].Regressed
 	}
 	out.NoTable.Dropped, out.NoTable.Failed = r.noTable.dropped, r.noTable.failed
 	return out
@@ -102,11 +112,56 @@ func (r *sinkResult) writeJSON(w io.Writer) error {
 
 func (r *sinkResult) writeText(w io.Writer) error {
 	var b strings.Builder
+	if err := r.writeTables(&b); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	for _, t := range r.Tables {
+		if t.Refused != "" {
+			fmt.Fprintf(&b, "%s takes no rows: %s\n", t.Target, t.Refused)
+		}
+		if t.Regressed > 0 {
+			changes := thousands(t.Regressed) + " changes at positions below earlier ones"
+			if t.Regressed == 1 {
+				changes = "1 change at a position below an earlier one"
+			}
+			fmt.Fprintf(&b, "%s: %s: the source's numbering has restarted, and such changes lose: add an epoch to the pipeline file, and read them again\n", t.Table, changes)
+		}
+	}
+	if n := r.NoTable; n.Dropped+n.Failed > 0 {
+		fmt.Fprintf(&b, "records of no table: %s dropped, %s failed\n", thousands(n.Dropped), thousands(n.Failed))
+	}
+	if r.Damaged > 0 {
+		fmt.Fprintf(&b, "lines that hold no record: %s\n", thousands(r.Damaged))
+	}
+	if r.OldKeys > 0 {
+		fmt.Fprintf(&b, "rows left under a former key: %s (reconcile names them)\n", thousands(r.OldKeys))
+	}
+	records := thousands(r.Records)
+	if r.Before > 0 {
+		records = fmt.Sprintf("%s handled before, %s", thousands(int64(r.Before)), records) //nolint:gosec // a record count fits
+	}
+	done := "done"
+	switch {
+	case r.Stopped:
+		done = "stopped"
+	case r.Interrupted:
+		done = "interrupted, everything delivered is committed"
+	}
+	fmt.Fprintf(&b, "%s: %s records, %s failed, %.1f s\n", done, records, thousands(r.Failed), r.Seconds)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+// writeTables writes a line of counts for each table.
+func (r *sinkResult) writeTables(w io.Writer) error {
 	width := len("table")
 	for _, t := range r.Tables {
 		width = max(width, len(t.Table))
 	}
-	out := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) {
 		_, _ = fmt.Fprintf(out, format, args...) // what fails is told by Flush
 	}
@@ -125,33 +180,6 @@ func (r *sinkResult) writeText(w io.Writer) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	b.WriteByte('\n')
-	for _, t := range r.Tables {
-		if t.Refused != "" {
-			fmt.Fprintf(&b, "%s takes no rows: %s\n", t.Target, t.Refused)
-		}
-	}
-	if n := r.NoTable; n.Dropped+n.Failed > 0 {
-		fmt.Fprintf(&b, "records of no table: %s dropped, %s failed\n", thousands(n.Dropped), thousands(n.Failed))
-	}
-	if r.Damaged > 0 {
-		fmt.Fprintf(&b, "lines that hold no record: %s\n", thousands(r.Damaged))
-	}
-	if r.OldKeys > 0 {
-		fmt.Fprintf(&b, "rows left under a former key: %s (reconcile names them)\n", thousands(r.OldKeys))
-	}
-	records := thousands(r.Records)
-	if r.Before > 0 {
-		records = fmt.Sprintf("%s handled before, %s", thousands(int64(r.Before)), records) //nolint:gosec // a record count fits
-	}
-	done := "done"
-	if r.Interrupted {
-		done = "interrupted, everything delivered is committed"
-	}
-	fmt.Fprintf(&b, "%s: %s records, %s failed, %.1f s\n", done, records, thousands(r.Failed), r.Seconds)
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
 	return nil
 }
 
@@ -162,6 +190,7 @@ type sinkStatus struct {
 	commitTime                                    time.Duration // of all commits together
 	lag                                           time.Duration // age of the newest change delivered; -1 when there is none
 	position                                      cdc.Position  // greatest of the changes committed
+	retrying                                      bool          // a commit that failed is tried again
 }
 
 func (r *sinkRun) status() sinkStatus {
@@ -174,6 +203,7 @@ func (r *sinkRun) status() sinkStatus {
 		s.commitTime += t.Committing
 		s.files += max(0, t.DataFiles) + max(0, t.DeleteFiles)
 		s.position = max(s.position, t.Position)
+		s.retrying = s.retrying || t.Retrying
 		if t.Newest.After(newest) {
 			newest = t.Newest
 		}
@@ -233,10 +263,14 @@ func (r *sinkRun) showStatus() *statusLine {
 				return
 			case <-tick.C:
 				s := r.status()
+				at := s.positionText()
+				if s.retrying {
+					at += "  a commit fails and is tried again"
+				}
 				// The cursor goes back to the start: a log line takes the place of the status.
 				_, _ = fmt.Fprintf(r.env.stderr, "\x1b[Klag %s  %s records  %s rows  %s superseded  %s failed  %s commits in %.1fs  %s files  at %s\r", s.lagText(),
 					thousands(s.records), thousands(s.applied), thousands(s.superseded), thousands(s.failed), thousands(s.commits), s.commitTime.Seconds(),
-					thousands(s.files), s.positionText())
+					thousands(s.files), at)
 			}
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,10 +23,10 @@ type sinkRun struct {
 	pipeline    *catalog.Pipeline
 	transformer *transform.Transformer
 	sink        *sink.Sink
+	maintenance iceberg.Maintenance
 	maintainer  *iceberg.Maintainer // nil without --maintain
 	rejects     *rejects
-	abort       context.CancelCauseFunc // ends everything, commits in flight too
-	pending     map[string]*shardBatch  // by shard
+	pending     map[string]*shardBatch // by shard
 	delivering  *shardBatch
 	tables      map[string]*tally // by source table
 	noTable     tally             // of records of no table
@@ -50,7 +51,7 @@ type shardBatch struct {
 func (r *sinkRun) carry(ctx, work context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	after := r.sink.Last()
+	after, uneven := r.sink.Last(), r.sink.Uneven()
 	for _, last := range after {
 		r.before += last.Ordinal + 1
 	}
@@ -59,7 +60,7 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 	// with the process.
 	go func() {
 		defer close(records)
-		for record, err := range r.cmd.source(r.env).Records(reading, after) {
+		for record, err := range r.cmd.source(r.env, uneven).Records(reading, after) {
 			if err != nil {
 				ended <- err
 				return
@@ -73,22 +74,32 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 	}()
 	flush := time.NewTicker(r.cmd.FlushEvery)
 	defer flush.Stop()
-	if err := r.take(ctx, work, records, flush.C); err != nil {
+	err := r.take(ctx, work, records, flush.C)
+	var unread error // why the source has ended
+	select {
+	case unread = <-ended:
+	default:
+	}
+	if err == nil && errors.Is(unread, sinksource.ErrOtherStream) {
+		return unread // what it has yielded may have wrong numbers
+	}
+	if err == nil {
+		err = r.deliverAll(work)
+	}
+	if unkept := (*unkeptError)(nil); errors.As(err, &unkept) && work.Err() == nil {
+		return errors.Join(err, r.sink.Close(work)) // what came before it is in the lake
+	}
+	if err != nil {
 		return err
 	}
-	if err := r.deliverAll(work); err != nil {
-		return err
+	if unread == nil && ctx.Err() == nil { // everything was read
+		r.sink.Finish(r.cmd.Finished...)
 	}
 	if err := r.sink.Close(work); err != nil {
 		return err
 	}
 	r.maintain(ctx)
-	select {
-	case err := <-ended:
-		return err // what came before it is committed
-	default:
-		return nil
-	}
+	return unread // what came before it is committed
 }
 
 // take takes the records until there are no more or ctx is done.
@@ -162,12 +173,29 @@ func (r *sinkRun) deliverAll(ctx context.Context) error {
 	return nil
 }
 
-// deliver transforms a batch and hands it to the sink.
+// An unkeptError says that a record failed and that nothing keeps it. Noted as
+// handled it would be lost, so the run ends before it.
+type unkeptError struct{ failure }
+
+// Error implements error.
+func (e *unkeptError) Error() string {
+	where := e.table
+	if e.column != "" {
+		where += ", column " + e.column
+	}
+	if where != "" {
+		where = " (" + where + ")"
+	}
+	return fmt.Sprintf("%s: record fails: %s%s: mend the cause, or keep what fails with --rejects FILE and go on", e.record.Place, e.reason, where)
+}
+
+// deliver transforms a batch and hands it to the sink; without a file of
+// rejects up to its first failure, which it returns.
 func (r *sinkRun) deliver(ctx context.Context, b *shardBatch) error {
 	if len(b.records) == 0 {
 		return nil
 	}
-	results := r.transformer.Batch(b.inputs)
+	results, unkept := r.transform(b)
 	deliveries := make([]sink.Delivery, len(results))
 	for i := range results {
 		deliveries[i].Offset = b.records[i].Offset
@@ -181,11 +209,40 @@ func (r *sinkRun) deliver(ctx context.Context, b *shardBatch) error {
 		return err
 	}
 	r.delivering = b
-	if err := r.sink.Deliver(ctx, deliveries); err != nil {
+	if err := errors.Join(r.sink.Deliver(ctx, deliveries), context.Cause(ctx)); err != nil {
 		return err
 	}
 	b.records, b.inputs = b.records[:0], b.inputs[:0]
-	return nil
+	if unkept == nil {
+		return nil
+	}
+	if table := r.tables[unkept.table]; table != nil {
+		table.changes, table.failed = table.changes+1, table.failed+1
+	} else {
+		r.noTable.changes, r.noTable.failed = r.noTable.changes+1, r.noTable.failed+1
+	}
+	return errors.Join(r.fail(ctx, &unkept.failure), unkept)
+}
+
+// transform returns a result for each record of a batch. Without a file of
+// rejects those behind a failure are not asked for: what comes before it is
+// transformed as if nothing came behind.
+func (r *sinkRun) transform(b *shardBatch) ([]transform.Result, *unkeptError) {
+	var unkept *unkeptError
+	inputs := b.inputs
+	for {
+		results := r.transformer.Batch(inputs)
+		i := slices.IndexFunc(results, func(t transform.Result) bool { return t.Outcome == transform.ProcessingFailed })
+		if r.rejects != nil || i < 0 {
+			return results, unkept
+		}
+		unkept, inputs = &unkeptError{failureOf(&b.records[i], &results[i])}, inputs[:i]
+	}
+}
+
+// failureOf is a record that transform has refused.
+func failureOf(record *sinksource.Record, result *transform.Result) failure {
+	return failure{record: record, reason: string(result.Reason), table: result.Table, column: result.Column, by: "transform"}
 }
 
 // settle counts a result, keeps the record if it failed, and returns the row.
@@ -206,7 +263,8 @@ func (r *sinkRun) settle(ctx context.Context, record *sinksource.Record, result 
 		}, nil
 	case result.Outcome == transform.ProcessingFailed:
 		t.failed++
-		return nil, r.fail(ctx, &failure{record: record, reason: string(result.Reason), table: result.Table, column: result.Column, by: "transform"})
+		f := failureOf(record, result)
+		return nil, r.fail(ctx, &f)
 	case result.Reason == transform.Superseded:
 		t.superseded++
 	default:
@@ -225,19 +283,21 @@ func (r *sinkRun) fail(ctx context.Context, f *failure) error {
 }
 
 // rejected is called by the sink, in the middle of a delivery, for a row that
-// it cannot write. If the record cannot be kept, nothing may be committed.
-func (r *sinkRun) rejected(ctx context.Context, o sink.Offset, reason *sink.RejectError) {
-	for i := range r.delivering.records {
-		record := &r.delivering.records[i]
-		if record.Offset != o {
-			continue
-		}
-		f := &failure{record: record, reason: string(reason.Reason), table: reason.Database + "." + reason.Table, column: reason.Column, by: "sink"}
-		if err := errors.Join(r.fail(ctx, f), r.rejects.sync()); err != nil {
-			r.abort(fmt.Errorf("keep rejected record: %w", err))
-		}
-		return
+// it cannot write. It keeps the record, or else returns why the run ends before it.
+func (r *sinkRun) rejected(ctx context.Context, o sink.Offset, reason *sink.RejectError) error {
+	records := r.delivering.records
+	i := slices.IndexFunc(records, func(record sinksource.Record) bool { return record.Offset == o })
+	if i < 0 {
+		return fmt.Errorf("keep rejected record: shard %s has none at %d", o.Shard, o.Ordinal)
 	}
+	f := failure{record: &records[i], reason: string(reason.Reason), table: reason.Database + "." + reason.Table, column: reason.Column, by: "sink"}
+	if err := errors.Join(r.fail(ctx, &f), r.rejects.sync()); err != nil {
+		return fmt.Errorf("keep rejected record: %w", err)
+	}
+	if r.rejects == nil {
+		return &unkeptError{f}
+	}
+	return nil
 }
 
 // onRefused lets a run go on without the tables that take no rows, as long as

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -39,7 +40,7 @@ func observeStore(ctx context.Context, store *iceberg.Store, p *catalog.Pipeline
 	tables := store.Tables().Tables
 	for _, t := range p.Tables {
 		line := status.Table{Name: t.Database() + "." + t.Name()}
-		table, err := tables.LoadTable(ctx, icecatalog.ToIdentifier(t.Database(), t.Name()))
+		current, err := tables.LoadTable(ctx, icecatalog.ToIdentifier(t.Database(), t.Name()))
 		switch {
 		case errors.Is(err, icecatalog.ErrNoSuchTable), errors.Is(err, icecatalog.ErrNoSuchNamespace):
 			line.Missing = true
@@ -47,7 +48,7 @@ func observeStore(ctx context.Context, store *iceberg.Store, p *catalog.Pipeline
 			seen.Unread = append(seen.Unread, status.Unread{Part: "table", Name: line.Name, Err: err})
 			continue
 		default:
-			if s := table.CurrentSnapshot(); s != nil {
+			if s := current.CurrentSnapshot(); s != nil && hadRows(current) {
 				line.Commit = time.UnixMilli(s.TimestampMs)
 			}
 		}
@@ -66,6 +67,18 @@ func observeStore(ctx context.Context, store *iceberg.Store, p *catalog.Pipeline
 		seen.Shards = append(seen.Shards, status.Shard{Name: shard, Records: m.Records, Committed: m.CommittedAt, Behind: m.Behind})
 	}
 	return nil
+}
+
+// hadRows reports whether a table has a file or is known to have had one: a sink
+// commits its notes to a table that nothing was delivered for, too.
+func hadRows(t *table.Table) bool {
+	return slices.ContainsFunc(t.Metadata().Snapshots(), func(s table.Snapshot) bool {
+		if s.Summary == nil {
+			return true
+		}
+		total := s.Summary.Properties["total-data-files"]
+		return total != "0" || s.Summary.Properties["deleted-data-files"] != ""
+	})
 }
 
 // maxReport is the size of the largest report that is read.

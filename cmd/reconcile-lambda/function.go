@@ -112,7 +112,8 @@ func (f *function) run(ctx context.Context, e event) (_ *outcome, err error) {
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	return c.publish(ctx)
+	o, err := c.publish(ctx)
+	return o, errors.Join(c.unsaved, err)
 }
 
 // load reads the pipeline file, if it is not the one that was read before.
@@ -139,12 +140,19 @@ type comparison struct {
 	report *reconcile.Report
 	saved  *checkpoint // nil: none is kept
 	goesOn bool        // the next run continues from the checkpoint
+
+	unsaved error // why the checkpoint does not have all that is in the report
 }
 
 // run compares, and finds out whether the next run continues.
 func (c *comparison) run(ctx context.Context) error {
 	saved := c.checkpoint(c.tables)
 	c.saved = saved
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if saved != nil {
+		saved.end = cancel
+	}
 	err := c.compare(ctx, saved)
 	if errors.Is(err, reconcile.ErrOtherRun) {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "checkpoint is of another pipeline file, source or lake, begin anew", slog.String("checkpoint", saved.uri()))
@@ -152,6 +160,12 @@ func (c *comparison) run(ctx context.Context) error {
 			return err
 		}
 		err = c.compare(ctx, saved)
+	}
+	if errors.Is(context.Cause(ctx), errMoved) {
+		return fmt.Errorf("%s: %w", saved.uri(), errMoved)
+	}
+	if c.report != nil { // what was found is told all the same
+		c.unsaved, err = err, nil
 	}
 	if err != nil || saved == nil || !saved.exists || saved.ended {
 		return err
@@ -171,7 +185,10 @@ func (c *comparison) forget(ctx context.Context) error {
 	if c.saved == nil || c.goesOn {
 		return nil
 	}
-	return c.saved.remove(ctx)
+	if err := c.saved.remove(ctx); !errors.Is(err, errMoved) { // another run's stays
+		return err
+	}
+	return nil
 }
 
 func (c *comparison) compare(ctx context.Context, saved *checkpoint) (err error) {

@@ -225,7 +225,7 @@ func (w *world) verdicts(t *testing.T) map[string]string {
 
 func (w *world) runs(t *testing.T) []history.Run {
 	t.Helper()
-	runs, err := history.Read(t.Context(), w.open(t).Tables(), "lake", 100)
+	runs, err := history.Read(t.Context(), w.open(t).Tables(), "lake", 100, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

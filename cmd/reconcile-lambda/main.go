@@ -10,14 +10,16 @@
 //
 // A run ends some time before the deadline, and before the limit of the function.
 // What it has decided by then is in the checkpoint, and the next run of the same
-// tables goes on from there: only the last of them publishes a report, unless a
-// table is different, which is told at once. A checkpoint that a run could not
-// add anything to is removed, so no verdict is carried on for ever.
+// tables goes on from there: only the last of them publishes metrics and history,
+// and a report of all tables; that a table is different is told at once, and
+// once. A checkpoint stays when what it holds could not be told, and is removed
+// when a run could not add anything to it, so no verdict is carried on for ever.
+// Of two runs that move one checkpoint the later one to notice ends.
 //
 // Of each table that was decided the log has a line with its verdict; the last
 // line of a run has that of the whole as run_verdict, which is unfinished when
 // the next run goes on. An invocation fails when nothing could be compared, or
-// when what was found could not be published.
+// when what was found could not be published or saved.
 //
 // Every flag is also a variable of the environment: --source-secret is
 // ICEHOSE_SOURCE_SECRET. On Lambda there are only those. A variable that begins

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,8 +42,9 @@ type outcome struct {
 	status       int
 }
 
-// publish logs the verdicts and tells of them, unless the next run will. The
-// checkpoint of what was told is removed.
+// publish logs the verdicts and tells of them, unless the next run will: of what
+// is different at once. The checkpoint stays until the topic was told what it
+// holds; whatever else fails would keep its verdicts from being reached anew.
 func (c *comparison) publish(ctx context.Context) (*outcome, error) {
 	run := history.Of(c.report)
 	o := &outcome{
@@ -50,19 +52,44 @@ func (c *comparison) publish(ctx context.Context) (*outcome, error) {
 		Seconds: run.Ended.Sub(run.Began).Seconds(), status: c.report.ExitStatus(),
 	}
 	for i := range c.report.Tables {
-		if t := &c.report.Tables[i]; t.Verdict != reconcile.Inconclusive || !c.goesOn {
+		t := &c.report.Tables[i]
+		before := t.DecidedAt.Before(c.report.Began) // by a run that logged it
+		if !before && (t.Verdict != reconcile.Inconclusive && !t.Told || !c.goesOn) {
 			c.logTable(ctx, t)
 		}
 	}
 	var err error
-	if c.goesOn && run.Verdict != reconcile.Different {
+	switch {
+	case !c.goesOn:
+		var told bool
+		if told, err = c.tell(ctx, o, c.report); told {
+			err = errors.Join(err, c.forget(ctx))
+		}
+	case run.Verdict != reconcile.Different:
 		o.Verdict = unfinished
-	} else {
-		err = c.tell(ctx, o)
+	default:
+		if decided := c.decided(); isNews(decided) {
+			var told bool
+			if told, err = c.tell(ctx, o, decided); told {
+				err = errors.Join(err, reconcile.Told(ctx, c.saved, decided))
+			}
+		}
 	}
 	c.log.LogAttrs(ctx, levelOf(run.Verdict), "run ended", slog.String("run_verdict", o.Verdict), slog.Int("tables", o.Tables), slog.Int("different", o.Different),
 		slog.Int("inconclusive", o.Inconclusive), slog.Uint64("findings", o.Findings), slog.Float64("seconds", o.Seconds), slog.String("report", o.Report))
-	return o, errors.Join(err, c.forget(ctx))
+	return o, err
+}
+
+// decided is the report without the tables that the next run goes on with.
+func (c *comparison) decided() *reconcile.Report {
+	r := *c.report
+	r.Tables = slices.DeleteFunc(slices.Clone(r.Tables), func(t reconcile.TableReport) bool { return t.Verdict == reconcile.Inconclusive })
+	return &r
+}
+
+// isNews reports whether a table is not equal that no run has told of.
+func isNews(r *reconcile.Report) bool {
+	return slices.ContainsFunc(r.Tables, func(t reconcile.TableReport) bool { return t.Verdict != reconcile.Equal && !t.Told })
 }
 
 func levelOf(v reconcile.Verdict) slog.Level {
@@ -80,19 +107,22 @@ func (c *comparison) logTable(ctx context.Context, t *reconcile.TableReport) {
 		slog.Uint64("differs", n.Differs), slog.Uint64("stale", n.Stale), slog.Uint64("duplicate", n.Duplicate), slog.Float64("seconds", t.Seconds))
 }
 
-// tell publishes the outcome everywhere. What fails keeps nothing else from
-// being told; the page, which reads the history, comes last.
-func (c *comparison) tell(ctx context.Context, o *outcome) error {
+// tell publishes a report: the last of several runs everywhere, one before it to
+// whom it may alarm. What fails keeps nothing else from being told; the page,
+// which reads the history, comes last. told says that the topic knows what it
+// must.
+func (c *comparison) tell(ctx context.Context, o *outcome, r *reconcile.Report) (told bool, err error) {
 	s := c.settings
 	database := job.Database(c.pipeline)
 	name := cmp.Or(s.Name, database)
+	told = true
 	var errs []error
-	if s.MetricsNamespace != "" {
-		errs = append(errs, emf.Write(c.stdout, s.MetricsNamespace, database, c.report.Ended, c.report))
+	if s.MetricsNamespace != "" && !c.goesOn {
+		errs = append(errs, emf.Write(c.stdout, s.MetricsNamespace, database, r.Ended, r))
 	}
-	file := c.report.Ended.UTC().Format("20060102T150405.000Z")
+	file := r.Ended.UTC().Format("20060102T150405.000Z")
 	if s.report != (prefix{}) {
-		text, err := json.MarshalIndent(c.report, "", "  ")
+		text, err := json.MarshalIndent(r, "", "  ")
 		if err == nil {
 			err = c.put(ctx, s.report, file+".json", "application/json", append(text, '\n'))
 		}
@@ -101,17 +131,22 @@ func (c *comparison) tell(ctx context.Context, o *outcome) error {
 		}
 		errs = append(errs, err)
 	}
-	if s.Topic != "" && c.report.Verdict() != reconcile.Equal {
-		errs = append(errs, c.alert(ctx, name, o))
+	if s.Topic != "" && isNews(r) {
+		err := c.alert(ctx, name, o, r)
+		told = err == nil
+		errs = append(errs, err)
 	}
 	remembered := false
-	if s.History {
-		err := job.Remember(ctx, &s.Flags, database, c.report)
-		remembered = err == nil
+	if s.History && !c.goesOn {
+		var err error
+		if remembered, err = job.Remember(ctx, &s.Flags, database, r); err != nil && remembered { // a later run tidies it
+			c.log.LogAttrs(ctx, slog.LevelWarn, "history is not tidy", slog.String("error", err.Error()))
+			err = nil
+		}
 		errs = append(errs, err)
 	}
 	if s.report != (prefix{}) {
-		page, err := job.Page(ctx, c.store.Tables(), database, name, c.report, remembered)
+		page, err := job.Page(ctx, c.store.Tables(), database, name, r, remembered)
 		if err == nil {
 			err = c.put(ctx, s.report, file+".html", "text/html; charset=utf-8", page)
 		}
@@ -120,7 +155,7 @@ func (c *comparison) tell(ctx context.Context, o *outcome) error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return told, errors.Join(errs...)
 }
 
 // What SNS takes, in bytes: of a message, which also names the report's place, 256 KB.
@@ -129,19 +164,33 @@ const (
 	maxSubject = 99
 )
 
+// subjectOf is a subject as SNS takes it: printable ASCII, and not too long.
+func subjectOf(name, verdict string) string {
+	subject := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, "icehose: "+name+" is "+verdict)
+	return subject[:min(len(subject), maxSubject)]
+}
+
 // alert tells the topic.
-func (c *comparison) alert(ctx context.Context, name string, o *outcome) error {
+func (c *comparison) alert(ctx context.Context, name string, o *outcome, r *reconcile.Report) error {
 	var text bytes.Buffer
-	if err := c.report.WriteText(&text); err != nil {
+	fmt.Fprintf(&text, "%s is %s\n\n", name, o.Verdict)
+	if err := r.WriteText(&text); err != nil {
 		return err
+	}
+	if c.goesOn {
+		text.WriteString("\nTables that are not here follow: the next run goes on with them.\n")
 	}
 	text.Truncate(min(text.Len(), maxMessage))
 	message := strings.ToValidUTF8(text.String(), "")
 	if o.Report != "" {
 		message += "\n" + o.Report + "\n"
 	}
-	subject := "icehose: " + name + " is " + o.Verdict
-	if _, err := c.topic.Publish(ctx, &sns.PublishInput{TopicArn: &c.settings.Topic, Subject: aws.String(subject[:min(len(subject), maxSubject)]), Message: &message}); err != nil {
+	if _, err := c.topic.Publish(ctx, &sns.PublishInput{TopicArn: &c.settings.Topic, Subject: aws.String(subjectOf(name, o.Verdict)), Message: &message}); err != nil {
 		return fmt.Errorf("tell topic: %w", err)
 	}
 	return nil

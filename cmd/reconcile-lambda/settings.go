@@ -146,6 +146,7 @@ func (s *settings) complete() (err error) {
 	if s.SourceSecret != "" && s.Source != "" {
 		return errors.New("want --source-secret or --source, not both")
 	}
+	s.Local = s.Lake != ""
 	return errors.Join(s.CheckSource(), s.Check())
 }
 

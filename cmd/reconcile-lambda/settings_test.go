@@ -201,11 +201,40 @@ func TestTemplate(t *testing.T) {
 	if err := refuseUnknown(parser.Model.Flags, environ); err != nil {
 		t.Error(err)
 	}
+	checkDefaults(t, string(text))
 	event := regexp.MustCompile(`(?m)^ +Input: '(.*)'$`).FindSubmatch(text)
 	if event == nil {
 		t.Fatal("the schedule sends no event")
 	}
 	if e, err := s.parseEvent(event[1]); err != nil || e.deadline >= 15*time.Minute {
 		t.Errorf("event %s: %+v: %v", event[1], e, err)
+	}
+}
+
+// checkDefaults starts the program with what the stack's parameters are when
+// nobody sets them.
+func checkDefaults(t *testing.T, template string) {
+	t.Helper()
+	defaults := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^  ([A-Za-z]+):\n(?:    .*\n)*?    Default: "?([^"\n]*)"?$`).FindAllStringSubmatch(template, -1) {
+		defaults[found[1]] = found[2]
+	}
+	var environ []string
+	for _, found := range regexp.MustCompile(`(?m)^ +(ICEHOSE_[A-Z_]+): (?:!Ref ([A-Za-z]+)|!Sub "\$\{([A-Za-z]+)\}s")$`).FindAllStringSubmatch(template, -1) {
+		value, ok := defaults[found[2]+found[3]]
+		if found[3] != "" {
+			value += "s"
+		}
+		if ok {
+			environ = append(environ, found[1]+"="+value)
+		}
+	}
+	s, err := parseSettings(nil, environ, io.Discard)
+	if err != nil {
+		t.Fatalf("%v: %v", environ, err)
+	}
+	if s.Settle != time.Minute || s.SettleIdle != 15*time.Minute || s.ReplicaLag != 0 || s.Concurrency != 2 || s.SliceRows != 50_000_000 || s.RowsPerSecond != 0 || s.MaxConnections != 2 || s.StatementTimeout != 15*time.Minute ||
+		s.Heartbeat != "" || s.Version != "" || s.SourceRole != "auto" {
+		t.Errorf("settings %+v of %v", s, environ)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -35,12 +36,32 @@ func (f *function) put(ctx context.Context, p prefix, name, contentType string, 
 }
 
 // A checkpoint keeps what runs of the same tables have decided in an object.
+// Two runs at a time are one too many: the one that finds the object to be
+// another's ends.
 type checkpoint struct {
 	f      *function
 	name   string
+	etag   string // of what this run read or wrote last; empty: nothing was there
 	exists bool
 	moved  bool // by this run
 	ended  bool // everything is decided
+	end    context.CancelCauseFunc
+}
+
+// errMoved ends a run.
+var errMoved = errors.New("another run moves this checkpoint: this one ends, and what it found is told by that one or the next")
+
+// movedBy tells an object store's refusal from other errors. An object that must
+// be the one that was read, and is gone, is no such key.
+func (c *checkpoint) movedBy(err error) error {
+	var api interface{ ErrorCode() string } // of the SDK's errors
+	if !errors.As(err, &api) || !slices.Contains([]string{"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "NotFound"}, api.ErrorCode()) {
+		return err
+	}
+	if c.end != nil {
+		c.end(errMoved)
+	}
+	return errMoved
 }
 
 var _ reconcile.Checkpoint = (*checkpoint)(nil)
@@ -76,32 +97,47 @@ func (c *checkpoint) Load(ctx context.Context) ([]byte, error) {
 	if err = errors.Join(err, out.Body.Close()); err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.uri(), err)
 	}
-	c.exists = true
+	etag := aws.ToString(out.ETag)
+	if c.etag != "" && etag != c.etag {
+		return nil, fmt.Errorf("read %s: %w", c.uri(), errMoved)
+	}
+	c.exists, c.etag = true, etag
 	return data, nil
 }
 
 // Save implements reconcile.Checkpoint. Of a run that has decided everything the
 // object stays until its outcome is published: remove.
 func (c *checkpoint) Save(ctx context.Context, data []byte) error {
-	place := c.f.settings.checkpoint
-	if data != nil {
-		c.exists, c.moved = true, true
-		return c.f.put(ctx, place, c.name, "application/json", data)
+	if data == nil {
+		c.ended = true
+		return nil
 	}
-	c.ended = true
+	place := c.f.settings.checkpoint
+	key := place.key + c.name
+	in := &s3.PutObjectInput{Bucket: &place.bucket, Key: &key, ContentType: aws.String("application/json"), Body: bytes.NewReader(data)}
+	if c.etag == "" {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &c.etag
+	}
+	out, err := c.f.objects.PutObject(ctx, in)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", c.uri(), c.movedBy(err))
+	}
+	c.exists, c.moved, c.etag = true, true, aws.ToString(out.ETag)
 	return nil
 }
 
-// remove removes the object, if there is one.
+// remove removes the object, if there is one, and it is not another run's.
 func (c *checkpoint) remove(ctx context.Context) error {
 	if !c.exists {
 		return nil
 	}
 	place := c.f.settings.checkpoint
 	key := place.key + c.name
-	if _, err := c.f.objects.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &place.bucket, Key: &key}); err != nil {
-		return fmt.Errorf("remove %s: %w", c.uri(), err)
+	if _, err := c.f.objects.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &place.bucket, Key: &key, IfMatch: &c.etag}); err != nil {
+		return fmt.Errorf("remove %s: %w", c.uri(), c.movedBy(err))
 	}
-	c.exists = false
+	c.exists, c.etag = false, ""
 	return nil
 }

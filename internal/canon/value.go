@@ -326,7 +326,35 @@ func increment(whole, fraction []byte) (w, f []byte) {
 	return bytes.TrimLeft(all[:cut], "0"), all[cut:]
 }
 
+// isShortest reports whether a number is surely written as strconv writes the
+// float nearest to it, which spares reading and writing it: a decimal of at most
+// 15 digits, or 6 of a float32, is the shortest for its float, and one from
+// 0.0001 to below a million is written without an exponent.
+func isShortest(text []byte, bitSize int) bool {
+	most := 15
+	if bitSize == 32 {
+		most = 6
+	}
+	if len(text) > 0 && text[0] == '-' {
+		text = text[1:]
+	}
+	whole, fraction, point := bytes.Cut(text, []byte{'.'})
+	if len(whole) == 0 || len(whole) > 6 || len(whole)+len(fraction) > most || digits(whole) < len(whole) || digits(fraction) < len(fraction) {
+		return false
+	}
+	if point && (len(fraction) == 0 || fraction[len(fraction)-1] == '0') {
+		return false
+	}
+	if whole[0] != '0' {
+		return true
+	}
+	return len(whole) == 1 && len(bytes.TrimLeft(fraction, "0")) > max(0, len(fraction)-4)
+}
+
 func appendFloat(dst, text []byte, bitSize int) ([]byte, Problem) {
+	if isShortest(text, bitSize) {
+		return append(dst, text...), ""
+	}
 	switch string(text) {
 	case "NaN", "nan":
 		return append(dst, "NaN"...), ""

@@ -2,7 +2,7 @@
 // each mutant of list/*.yaml to a copy of the module, one at a time, and runs
 // the tests that have to fail.
 //
-//	mutants [-list FOLDER] [-only REGEXP] [-jobs N] [-timeout D] [-write FILE]
+//	mutants [-list FOLDER] [-only REGEXP] [-part K/N] [-jobs N] [-timeout D] [-write FILE]
 //
 // It runs in the module's root folder. Out goes one line for each mutant:
 // caught, with the tests that failed, or survived. The exit status is 0 when
@@ -26,6 +26,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,16 +58,21 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	flags.SetOutput(stderr)
 	from := flags.String("list", folder, "take the mutants of `folder`")
 	only := flags.String("only", "", "apply the mutants whose name or rule matches `regexp`")
+	some := flags.String("part", "", "apply every Nth mutant only, from the Kth on: `K/N`, such as 1/4")
 	jobs := flags.Int("jobs", 2, "mutants tested at a time, each in its own copy of the module")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long the tests of one mutant may take")
 	write := flags.String("write", "", "write the table to `file`")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("parse flags: %w", err)
 	}
-	if flags.NArg() > 0 || *jobs < 1 || *write != "" && *only != "" {
+	if flags.NArg() > 0 || *jobs < 1 || *write != "" && *only+*some != "" {
 		return errors.New("parse flags: want no arguments, a job at least, and the whole list for -write")
 	}
 	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("parse flags: %w", err)
+	}
+	of, err := parsePart(*some)
 	if err != nil {
 		return fmt.Errorf("parse flags: %w", err)
 	}
@@ -75,8 +81,8 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	var list []Mutant
-	for _, m := range all {
-		if m.matches(pattern) {
+	for i, m := range all {
+		if m.matches(pattern) && i%of.every == of.from {
 			list = append(list, m)
 		}
 	}
@@ -84,15 +90,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	survived, faults := 0, 0
-	for _, v := range verdicts {
-		switch {
-		case v.Fault != "":
-			faults++
-		case !v.Caught():
-			survived++
-		}
-	}
+	survived, faults := tally(verdicts)
 	if _, err := fmt.Fprintf(stdout, "%d mutants, %d survived, %d at fault\n", len(list), survived, faults); err != nil {
 		return fmt.Errorf("write verdicts: %w", err)
 	}
@@ -109,6 +107,36 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+// tally counts the mutants that survived and those that are at fault.
+func tally(verdicts []Verdict) (survived, faults int) {
+	for _, v := range verdicts {
+		switch {
+		case v.Fault != "":
+			faults++
+		case !v.Caught():
+			survived++
+		}
+	}
+	return survived, faults
+}
+
+// A part is every so manieth mutant of the list.
+type part struct{ from, every int }
+
+// parsePart reads K/N; nothing is the whole list.
+func parsePart(text string) (part, error) {
+	if text == "" {
+		return part{0, 1}, nil
+	}
+	first, every, ok := strings.Cut(text, "/")
+	k, err := strconv.Atoi(first)
+	n, err2 := strconv.Atoi(every)
+	if !ok || err != nil || err2 != nil || k < 1 || k > n {
+		return part{}, fmt.Errorf("-part: want K/N with K from 1 to N, such as 1/4")
+	}
+	return part{k - 1, n}, nil
 }
 
 // target is the make target that writes a file.

@@ -41,6 +41,33 @@ func mutant(name, from, to string) string {
 	return "  - {name: " + name + ", breaks: [sums], file: sum.go, old: '" + from + "', new: '" + to + "'}\n"
 }
 
+// The parts of a list are together the list.
+func TestRunParts(t *testing.T) {
+	folder := module(t, mutant("one", "sum += i", "sum -= i")+mutant("two", "sum += i", "sum += 2*i")+mutant("three", "i <= to", "i < to"))
+	t.Chdir(folder)
+	for part, want := range map[string][]string{"1/2": {"caught    one: ", "caught    three: ", "2 mutants, "}, "2/2": {"caught    two: ", "1 mutants, "}} {
+		var out bytes.Buffer
+		if status := mutants.Run([]string{"-part", part, "-jobs", "1"}, &out, &out); status != 0 {
+			t.Errorf("part %s: status %d", part, status)
+		}
+		for _, text := range want {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("part %s: no %q in\n%s", part, text, out.String())
+			}
+		}
+	}
+	for _, bad := range []string{"0/2", "3/2", "1", "a/b", "1/0"} {
+		var out bytes.Buffer
+		if status := mutants.Run([]string{"-part", bad}, &out, &out); status != 2 || !strings.Contains(out.String(), "-part: want K/N") {
+			t.Errorf("part %s: status %d\n%s", bad, status, out.String())
+		}
+	}
+	var out bytes.Buffer
+	if status := mutants.Run([]string{"-part", "1/2", "-write", "table.md"}, &out, &out); status != 2 {
+		t.Errorf("a table of a part: status %d", status)
+	}
+}
+
 func TestRun(t *testing.T) {
 	caught := mutant("caught", "sum += i", "sum -= i")
 	tests := []struct {

@@ -6,8 +6,10 @@
 // duplicate, in_flight, unsettled and undecided as counts, commit_lag and
 // duration in seconds, and of equal, different and inconclusive a one for what
 // the verdict is and a zero for the others. All are kept by database too, so
-// that one alarm watches every table. What is not known is left out. No line
-// has a key or a value of a row.
+// that one alarm watches every table. What is not known is left out. Of a table
+// of which not all rows were compared, a sample or chosen keys, they have the
+// dimension scope too, which is partial: they stand beside those of whole tables
+// and do not mix with them. No line has a key or a value of a row.
 package emf
 
 import (
@@ -45,6 +47,12 @@ func Write(w io.Writer, namespace, database string, at time.Time, r *reconcile.R
 func line(namespace, database string, at time.Time, t *reconcile.TableReport) map[string]any {
 	rule := emf.Rule{Namespace: namespace, Dimensions: [][]string{{"database", "table"}, {"database"}}}
 	out := map[string]any{"database": database, "table": t.Table}
+	if t.Partial() {
+		out["scope"] = "partial"
+		for i := range rule.Dimensions {
+			rule.Dimensions[i] = append(rule.Dimensions[i], "scope")
+		}
+	}
 	add := func(name, unit string, value any) {
 		out[name] = value
 		rule.Metrics = append(rule.Metrics, emf.Metric{Name: name, Unit: unit})

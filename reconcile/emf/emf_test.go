@@ -71,6 +71,22 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// What was compared in part is no measure of the whole.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	for _, table := range []reconcile.TableReport{{Table: "s.a", Scope: "3 keys"}, {Table: "s.a", Sampled: 0.1}} {
+		var out bytes.Buffer
+		if err := emf.Write(&out, "icehose", "lake", time.UnixMilli(1234), &reconcile.Report{Tables: []reconcile.TableReport{table}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"Dimensions":[["database","table","scope"],["database","scope"]]`, `"scope":"partial"`} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %s in %s", want, &out)
+			}
+		}
+	}
+}
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }

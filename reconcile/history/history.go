@@ -7,8 +7,8 @@
 // or a value of a row.
 //
 // Runs may be appended by several at once, beside a sink: a commit that lost
-// the race for the table is made anew. Nothing here makes the table smaller;
-// it grows by a small file with every run.
+// the race for the table is made anew. When the table has many small files they
+// are put together, and runs of more than a year ago go.
 package history
 
 import (
@@ -45,19 +45,23 @@ type Run struct {
 	// of all findings.
 	Tables, Different, Inconclusive int
 	Findings                        uint64
+	// Partial says that of some table not all rows were meant: a sample, or
+	// chosen keys.
+	Partial bool
 }
 
 // Of returns what Read will give back of a report.
 func Of(r *reconcile.Report) Run {
 	run := Run{Began: r.Began, Ended: r.Ended, Verdict: r.Verdict()}
 	for i := range r.Tables {
-		run.add(r.Tables[i].Verdict, r.Tables[i].Counts.Total())
+		run.add(r.Tables[i].Verdict, r.Tables[i].Counts.Total(), r.Tables[i].Partial())
 	}
 	return run
 }
 
-func (r *Run) add(verdict reconcile.Verdict, findings uint64) {
+func (r *Run) add(verdict reconcile.Verdict, findings uint64, partial bool) {
 	r.Tables++
+	r.Partial = r.Partial || partial
 	r.Findings += findings
 	switch verdict {
 	case reconcile.Different:
@@ -74,8 +78,9 @@ func (r *Run) add(verdict reconcile.Verdict, findings uint64) {
 const attempts = 10
 
 // Append adds a run to the table of database, which is created if there is
-// none. It returns the run's id. The report must have its times
-// (reconcile.Options.Now).
+// none, and puts the table's files together when there are many. It returns the
+// run's id, which is not empty when the run was appended, whatever came after.
+// The report must have its times (reconcile.Options.Now).
 func Append(ctx context.Context, l *lake.Lake, database string, r *reconcile.Report) (id string, err error) {
 	if r.Began.IsZero() {
 		return "", errors.New("append to history: the report has no times")
@@ -83,7 +88,10 @@ func Append(ctx context.Context, l *lake.Lake, database string, r *reconcile.Rep
 	id = rand.Text()
 	for n := 1; ; n++ {
 		if err = appendRun(ctx, l, database, id, r); err == nil {
-			return id, nil
+			if err = tidy(ctx, l, database, r.Ended); err != nil {
+				err = fmt.Errorf("tidy history %s.%s: %w", database, Name, err)
+			}
+			return id, err
 		}
 		if n == attempts || !errors.Is(err, table.ErrCommitFailed) {
 			return "", fmt.Errorf("append to history %s.%s: %w", database, Name, err)
@@ -131,7 +139,7 @@ func open(ctx context.Context, l *lake.Lake, database string) (*table.Table, err
 	name := icecatalog.ToIdentifier(database, Name)
 	opened, err := l.Tables.LoadTable(ctx, name)
 	if err == nil {
-		return opened, nil
+		return evolve(ctx, opened)
 	}
 	if !missing(err) {
 		return nil, fmt.Errorf("load table: %w", err)
@@ -146,7 +154,9 @@ func open(ctx context.Context, l *lake.Lake, database string) (*table.Table, err
 	if err != nil {
 		return nil, fmt.Errorf("create namespace: %w", err)
 	}
-	options := []icecatalog.CreateTableOpt{icecatalog.WithProperties(iceberglib.Properties{table.PropertyFormatVersion: "2"})}
+	options := []icecatalog.CreateTableOpt{icecatalog.WithProperties(iceberglib.Properties{
+		table.PropertyFormatVersion: "2", table.MetadataDeleteAfterCommitEnabledKey: "true", table.MetadataPreviousVersionsMaxKey: "20",
+	})}
 	if l.Location != "" {
 		options = append(options, icecatalog.WithLocation(l.Location+"/"+database+"/"+Name))
 	}
@@ -164,16 +174,40 @@ func missing(err error) bool {
 	return errors.Is(err, icecatalog.ErrNoSuchTable) || errors.Is(err, icecatalog.ErrNoSuchNamespace)
 }
 
-// Read returns the newest runs, the oldest of them first; none if there is no
-// table yet.
-func Read(ctx context.Context, l *lake.Lake, database string, limit int) ([]Run, error) {
+// evolve adds the columns that a table of an older program does not have.
+func evolve(ctx context.Context, opened *table.Table) (*table.Table, error) {
+	tx := opened.NewTransaction()
+	update := tx.UpdateSchema(true, false)
+	lacks := false
+	for _, c := range columns {
+		if _, ok := opened.Schema().FindFieldByName(c.name); !ok {
+			update.AddColumn([]string{c.name}, icebergType(c.kind), c.doc, false, nil)
+			lacks = true
+		}
+	}
+	if !lacks {
+		return opened, nil
+	}
+	if err := update.Commit(); err != nil {
+		return nil, fmt.Errorf("add columns: %w", err)
+	}
+	opened, err := tx.Commit(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("add columns: %w", err)
+	}
+	return opened, nil
+}
+
+// Read returns the newest runs that began since then, the oldest of them first;
+// none if there is no table yet.
+func Read(ctx context.Context, l *lake.Lake, database string, limit int, since time.Time) ([]Run, error) {
 	opened, err := l.Tables.LoadTable(ctx, icecatalog.ToIdentifier(database, Name))
 	if missing(err) {
 		return nil, nil
 	}
 	var runs map[string]*Run
 	if err == nil && opened.CurrentSnapshot() != nil {
-		runs, err = scan(ctx, opened)
+		runs, err = scan(ctx, opened, since)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read history %s.%s: %w", database, Name, err)
@@ -187,12 +221,12 @@ func Read(ctx context.Context, l *lake.Lake, database string, limit int) ([]Run,
 }
 
 // scan adds up the rows of each run.
-func scan(ctx context.Context, t *table.Table) (map[string]*Run, error) {
+func scan(ctx context.Context, t *table.Table, since time.Time) (map[string]*Run, error) {
 	names := make([]string, len(readColumns))
 	for i, c := range readColumns {
 		names[i] = c.Name
 	}
-	_, batches, err := t.Scan(table.WithSelectedFields(names...), table.WithMaxConcurrency(1)).ToArrowRecords(ctx)
+	_, batches, err := t.Scan(table.WithSelectedFields(names...), table.WithRowFilter(from(since)), table.WithMaxConcurrency(1)).ToArrowRecords(ctx)
 	if err != nil {
 		return nil, err
 	}

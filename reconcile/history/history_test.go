@@ -50,7 +50,7 @@ func TestAppendRead(t *testing.T) {
 	}
 	defer sink.Close() //nolint:errcheck // it wrote nothing
 	store := open(t, dir)
-	if runs, err := history.Read(t.Context(), store.Tables(), "lake", 10); err != nil || len(runs) != 0 {
+	if runs, err := history.Read(t.Context(), store.Tables(), "lake", 10, time.Time{}); err != nil || len(runs) != 0 {
 		t.Fatalf("a lake without history: %v, %v", runs, err)
 	}
 	began := time.Date(2026, 11, 1, 2, 3, 4, 5000, time.UTC)
@@ -65,7 +65,7 @@ func TestAppendRead(t *testing.T) {
 		})
 	}
 	group.Wait()
-	got, err := history.Read(t.Context(), store.Tables(), "lake", 2)
+	got, err := history.Read(t.Context(), store.Tables(), "lake", 2, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAppendRead(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(history.Run{}, "ID")); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	if got[0].ID == got[1].ID || want[0].Findings != 15 || want[0].Different != 1 || want[0].Inconclusive != 1 || want[0].Verdict != reconcile.Different {
+	if got[0].ID == got[1].ID || want[0].Findings != 15 || want[0].Different != 1 || want[0].Inconclusive != 1 || !want[0].Partial || want[0].Verdict != reconcile.Different {
 		t.Errorf("runs %+v", got)
 	}
 }

@@ -59,6 +59,7 @@ var columns = []column{ //nolint:gochecknoglobals // a constant, as far as Go ha
 	{"undecided", count64, true, "keys that may still be on their way", ofTable(func(t *reconcile.TableReport) string { return strconv.Itoa(t.Undecided) })},
 	{"commit_lag_seconds", seconds, false, "age of the newest change in the lake table at the source's moment", ofTable(lag)},
 	{"seconds", seconds, true, "that the table took", ofTable(func(t *reconcile.TableReport) string { return number(t.Seconds) })},
+	{"decided_at", moment, false, "when the verdict was reached, by this run or one that it continued", ofTable(decidedAt)},
 }
 
 func ofTable(value func(t *reconcile.TableReport) string) func(string, *reconcile.Report, *reconcile.TableReport) string {
@@ -79,6 +80,13 @@ func verdict(t *reconcile.TableReport) string {
 		return string(reconcile.Inconclusive)
 	}
 	return string(t.Verdict)
+}
+
+func decidedAt(t *reconcile.TableReport) string {
+	if t.DecidedAt.IsZero() {
+		return ""
+	}
+	return timeText(t.DecidedAt)
 }
 
 func newest(t *reconcile.TableReport) string {
@@ -151,6 +159,8 @@ var readColumns = []catalog.Column{ //nolint:gochecknoglobals // a constant, as 
 	{Name: "ended_at", Type: catalog.Type{Kind: moment}},
 	{Name: "run_verdict", Type: catalog.Type{Kind: text}},
 	{Name: "verdict", Type: catalog.Type{Kind: text}},
+	{Name: "scope", Type: catalog.Type{Kind: text}},
+	{Name: "sampled", Type: catalog.Type{Kind: seconds}},
 	{Name: "missing", Type: catalog.Type{Kind: count64}},
 	{Name: "extra", Type: catalog.Type{Kind: count64}},
 	{Name: "differs", Type: catalog.Type{Kind: count64}},
@@ -159,7 +169,7 @@ var readColumns = []catalog.Column{ //nolint:gochecknoglobals // a constant, as 
 }
 
 // firstCount is where the counts of findings begin in readColumns.
-const firstCount = 5
+const firstCount = 7
 
 // count adds a row of readColumns to its run.
 func count(runs map[string]*Run, row [][]byte) error {
@@ -184,6 +194,6 @@ func count(runs map[string]*Run, row [][]byte) error {
 		}
 		findings += n
 	}
-	run.add(reconcile.Verdict(row[4]), findings)
+	run.add(reconcile.Verdict(row[4]), findings, row[5] != nil || row[6] != nil)
 	return nil
 }

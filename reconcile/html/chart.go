@@ -15,11 +15,13 @@ type chart struct {
 	First, Last   string // when they began
 	Most          string // findings of the highest bar
 	Recent        []recent
+	HasPartial    bool
 }
 
 type bar struct {
 	X, Y, Width, Height int
 	Class, Title, Sign  string
+	Partial             bool // drawn as an outline
 	Middle              int
 }
 
@@ -27,6 +29,7 @@ type bar struct {
 type recent struct {
 	When, Findings string
 	Verdict        verdict
+	Partial        bool
 }
 
 // The measures of the chart, in its own units.
@@ -65,15 +68,19 @@ func chartOf(runs []history.Run) *chart {
 			height += int(math.Round(float64(barsHigh-leastHigh) * math.Log1p(float64(r.Findings)) / math.Log1p(float64(most))))
 		}
 		x := i * (barWidth + barGap)
+		scope := ""
+		if r.Partial {
+			scope, c.HasPartial = ", of some rows", true
+		}
 		c.Bars = append(c.Bars, bar{
 			X: x, Y: signHigh + barsHigh - height, Width: barWidth, Height: height, Class: v.Word, Sign: v.Sign, Middle: x + barWidth/2,
-			Title: fmt.Sprintf("%s: %s, findings: %s", r.Began.UTC().Format(minute), v.Word, thousands(r.Findings)),
+			Partial: r.Partial, Title: fmt.Sprintf("%s: %s%s, findings: %s", r.Began.UTC().Format(minute), v.Word, scope, thousands(r.Findings)),
 		})
 	}
 	c.Label = fmt.Sprintf("%d runs: %d equal, %d different, %d inconclusive; at most %s findings", len(runs), counts["equal"], counts["different"], counts["inconclusive"], c.Most)
 	for i := len(runs) - 1; i >= max(0, len(runs)-maxRecent); i-- {
 		r := &runs[i]
-		c.Recent = append(c.Recent, recent{When: r.Began.UTC().Format(minute), Verdict: verdictOf(r.Verdict), Findings: thousands(r.Findings)})
+		c.Recent = append(c.Recent, recent{When: r.Began.UTC().Format(minute), Verdict: verdictOf(r.Verdict), Findings: thousands(r.Findings), Partial: r.Partial})
 	}
 	return c
 }

@@ -182,7 +182,7 @@ func tableOf(r *reconcile.Report, t *reconcile.TableReport, i int) table {
 	if t.Sampled > 0 {
 		row.Scope = "sample of " + percent(t.Sampled)
 	}
-	row.addFacts(t)
+	row.addFacts(t, r.Began)
 	if r.ShowKeys {
 		row.addFindings(t)
 	}
@@ -196,11 +196,14 @@ var meanings = map[reconcile.Kind]string{ //nolint:gochecknoglobals // a constan
 	reconcile.Duplicate: "the lake has the key more often than the source",
 }
 
-func (row *table) addFacts(t *reconcile.TableReport) {
+func (row *table) addFacts(t *reconcile.TableReport, began time.Time) {
 	add := func(to *[]fact, name, value string) {
 		if value != "" {
 			*to = append(*to, fact{name, value})
 		}
+	}
+	if !t.DecidedAt.IsZero() && t.DecidedAt.Before(began) {
+		add(&row.Moments, "decided by a run before, at", t.DecidedAt.UTC().Format(microseconds))
 	}
 	add(&row.Moments, "source", t.Source.Moment)
 	if t.Source.Through != nil {
@@ -220,6 +223,9 @@ func (row *table) addFacts(t *reconcile.TableReport) {
 		if n.n > 0 {
 			add(&row.Notes, n.name, thousands(uint64(n.n)))
 		}
+	}
+	if t.Unfit > 0 {
+		add(&row.Notes, "rows of the source with values that the lake's type cannot hold", thousands(t.Unfit))
 	}
 	if t.UnreadBuckets > 0 {
 		add(&row.Notes, "differing buckets not read", fmt.Sprintf("%d of %d", t.UnreadBuckets, t.DifferingBuckets))

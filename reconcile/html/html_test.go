@@ -47,7 +47,7 @@ func sample() *html.Page {
 					{Kind: reconcile.Duplicate, Key: []string{"us", "9"}, Rows: 4},
 				},
 			},
-			{Table: "sales.payments", Target: "lake.payments", Verdict: reconcile.Inconclusive, Why: `read source: permission denied for table "payments" <b>`},
+			{Table: "sales.payments", Target: "lake.payments", DecidedAt: began.Add(-6 * time.Hour), Unfit: 3, Verdict: reconcile.Inconclusive, Why: `read source: permission denied for table "payments" <b>`},
 			{
 				Table: "sales.events", Target: "lake.events", Verdict: reconcile.Inconclusive, Scope: "3 keys", Source: side(5), Lake: side(5),
 				Unsettled: 2, Undecided: 1, UnreadBuckets: 1, DifferingBuckets: 4,
@@ -63,6 +63,7 @@ func sample() *html.Page {
 		if i == 4 {
 			run.Verdict = reconcile.Inconclusive
 		}
+		run.Partial = i == 1
 		p.Runs = append(p.Runs, run)
 	}
 	return p

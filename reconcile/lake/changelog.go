@@ -11,33 +11,37 @@ import (
 
 	"icehose/catalog"
 	"icehose/cdc"
+	"icehose/reconcile"
 	"icehose/sink"
 )
 
-// changelog yields the current rows of a changelog, as mirror does.
-func (v *view) changelog(ctx context.Context) iter.Seq2[[][]byte, error] {
-	return func(yield func([][]byte, error) bool) {
+// changelog yields current rows of a changelog, those of the part among them,
+// with their positions.
+func (v *view) changelog(ctx context.Context, part reconcile.Part) iter.Seq2[stampedRow, error] {
+	return func(yield func(stampedRow, error) bool) {
 		t := v.table
 		columns, data := t.LakeColumns()
 		key := make([]int, len(t.Key))
 		for i, name := range t.Key {
 			key[i] = slices.IndexFunc(columns[:data], func(c catalog.Column) bool { return c.Name == name })
 		}
-		folder := sink.NewFolder(key, data)
-		if err := v.fold(ctx, folder); err != nil {
-			yield(nil, err)
+		folder := sink.NewFolder(key, columns[:data])
+		if err := v.fold(ctx, part, folder); err != nil {
+			yield(stampedRow{}, err)
 			return
 		}
 		n := 0
+		var position []byte
 		for row, err := range folder.Rows() {
 			if n++; err == nil && n%checkEvery == 0 {
 				err = ctx.Err()
 			}
 			if err != nil {
-				yield(nil, err)
+				yield(stampedRow{}, err)
 				return
 			}
-			if !yield(row.Values, nil) {
+			position = append(position[:0], row.Position...)
+			if !yield(stampedRow{row.Values, position}, nil) {
 				return
 			}
 		}
@@ -47,11 +51,16 @@ func (v *view) changelog(ctx context.Context) iter.Seq2[[][]byte, error] {
 // checkEvery is after how many folded rows a scan looks whether it was cancelled.
 const checkEvery = 1024
 
-// fold adds every change to the folder, twice if that is what it takes.
-func (v *view) fold(ctx context.Context, folder *sink.Folder) error {
+// fold adds every change that the part depends on to the folder, twice if that
+// is what it takes.
+func (v *view) fold(ctx context.Context, part reconcile.Part, folder *sink.Folder) error {
+	wanted, err := v.wantedOf(ctx, part)
+	if err != nil {
+		return err
+	}
 	for range 2 {
 		c := newChange(v.table)
-		for texts, err := range v.texts(ctx, c.columns) {
+		for texts, err := range v.texts(ctx, c.columns, wanted.choice(v)) {
 			if err != nil {
 				return err
 			}
@@ -59,7 +68,9 @@ func (v *view) fold(ctx context.Context, folder *sink.Folder) error {
 			if err != nil {
 				return err
 			}
-			folder.Add(row)
+			if wanted.has(&row) {
+				folder.Add(row)
+			}
 		}
 		if !folder.Again() {
 			return nil

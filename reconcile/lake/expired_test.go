@@ -43,7 +43,7 @@ func TestExpiredSnapshot(t *testing.T) {
 				if err := opened.Commit(t.Context(), b); err != nil {
 					return err
 				}
-				_, err = store.Maintain(t.Context(), table, iceberg.Maintenance{KeepSnapshots: 1, SkipCompact: true, SkipOrphans: true})
+				_, err = store.Maintain(t.Context(), table, iceberg.Maintenance{Retention: iceberg.Retention{KeepSnapshots: 1, SnapshotAge: -1}, SkipCompact: true, SkipOrphans: true})
 				return err
 			}}
 			report, err := reconcile.Run(t.Context(), p, &reconciletest.Memory{Tables: rows}, reader, reconcile.Options{})

@@ -8,8 +8,10 @@
 // needs.
 //
 // A mirror is streamed: memory holds one batch. The fold of a changelog holds
-// every current row of the table, once per reading. A column that no change of
-// a changelog carries is read as NULL, as every view of the changelog shows it.
+// the current rows of the part that is read, and the keys of all key changes; a
+// table of many changes is read in parts (reconcile.Pinned.Slice). A column that
+// no change of a changelog carries is read as NULL, as every view of the
+// changelog shows it.
 package lake
 
 import (
@@ -17,6 +19,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +28,6 @@ import (
 	"icehose/catalog"
 	"icehose/cdc"
 	"icehose/internal/canon"
-	"icehose/internal/canon/canonarrow"
 	"icehose/reconcile"
 	"icehose/sink"
 )
@@ -39,6 +41,15 @@ type Store interface {
 	// Scan yields the rows of a snapshot, deletes applied. Each batch has the
 	// named columns and is valid until the next.
 	Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error]
+}
+
+// A KeyScanner is a Store that leaves out rows that are not wanted.
+type KeyScanner interface {
+	// ScanKeys is Scan of the rows that have one of the values, canonical texts,
+	// in a column, and of those that have a value in the column orSet; without
+	// values, of the latter only, and without orSet of the former. Other rows may
+	// be among them.
+	ScanKeys(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, column string, values []string, orSet string) iter.Seq2[arrow.RecordBatch, error]
 }
 
 // A Reader reads the tables of a Store.
@@ -76,6 +87,9 @@ func (r *Reader) Open(ctx context.Context, t *catalog.Table, exact bool) (reconc
 	v.pinned.Newest.Committed, err = r.newestOf(ctx, t, v.snapshot)
 	if err == nil && exact {
 		err = v.count(ctx)
+	}
+	if err == nil && t.Mode == catalog.Changelog && len(t.Key) > 0 {
+		v.pinned.Slice, err = v.foldRows(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err)
@@ -214,18 +228,18 @@ func (*view) Close() error { return nil }
 
 // Digests implements reconcile.View.
 func (v *view) Digests(ctx context.Context, part reconcile.Part) ([]canon.Digest, error) {
-	return reconcile.DigestRows(v.table, v.scan(ctx), part)
+	return reconcile.DigestRows(v.table, v.scan(ctx, part, false), part)
 }
 
-// Rows implements reconcile.View.
+// Rows implements reconcile.View. A row's stamp is its position.
 func (v *view) Rows(ctx context.Context, part reconcile.Part) iter.Seq2[reconcile.Row, error] {
-	return reconcile.SelectRows(v.table, v.scan(ctx), part)
+	return reconcile.SelectRows(v.table, v.scan(ctx, part, true), part)
 }
 
 // count counts the rows and finds the newest position among them.
 func (v *view) count(ctx context.Context) error {
 	var position []byte
-	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnPosition, Type: catalog.Type{Kind: catalog.String}}}) {
+	for row, err := range v.texts(ctx, []catalog.Column{positionColumn}, nil) {
 		if err != nil {
 			return err
 		}
@@ -242,7 +256,7 @@ func (v *view) count(ctx context.Context) error {
 // is zero when a row has none.
 func (v *view) committed(ctx context.Context) (oldest, newest time.Time, err error) {
 	unknown := false
-	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}}}) {
+	for row, err := range v.texts(ctx, []catalog.Column{{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}}}, nil) {
 		if err != nil {
 			return oldest, newest, err
 		}
@@ -267,8 +281,9 @@ func (v *view) committed(ctx context.Context) (oldest, newest time.Time, err err
 	return oldest, newest, nil
 }
 
-// scan yields the current rows of t, encoded.
-func (v *view) scan(ctx context.Context) iter.Seq2[*reconcile.Encoder, error] {
+// scan yields current rows of t, those of the part among them, encoded; stamped
+// also reads their positions.
+func (v *view) scan(ctx context.Context, part reconcile.Part, stamped bool) iter.Seq2[*reconcile.Encoder, error] {
 	return func(yield func(*reconcile.Encoder, error) bool) {
 		t := v.table
 		encoder, err := reconcile.NewEncoder(t)
@@ -276,24 +291,26 @@ func (v *view) scan(ctx context.Context) iter.Seq2[*reconcile.Encoder, error] {
 			yield(nil, err)
 			return
 		}
-		rows := v.mirror
+		var rows iter.Seq2[stampedRow, error]
 		switch t.Mode {
 		case catalog.Mirror:
+			rows = v.mirror(ctx, part, stamped)
 		case catalog.Changelog:
-			rows = v.changelog
+			rows = v.changelog(ctx, part)
 		default:
 			yield(nil, fmt.Errorf("read %s.%s: no write mode %q", t.Database(), t.Name(), t.Mode))
 			return
 		}
-		for row, err := range rows(ctx) {
+		for row, err := range rows {
 			if err != nil {
 				yield(nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err))
 				return
 			}
 			encoder.Reset()
-			for _, text := range row {
+			for _, text := range row.values {
 				encoder.Lake(text)
 			}
+			encoder.Stamp(row.position)
 			if err := encoder.End(); err != nil {
 				yield(nil, fmt.Errorf("read %s.%s: %w", t.Database(), t.Name(), err))
 				return
@@ -305,68 +322,36 @@ func (v *view) scan(ctx context.Context) iter.Seq2[*reconcile.Encoder, error] {
 	}
 }
 
-// mirror yields the rows of a mirror: the canonical text of each data column,
-// nil for NULL, good until the next row.
-func (v *view) mirror(ctx context.Context) iter.Seq2[[][]byte, error] {
-	columns, data := v.table.LakeColumns()
-	return v.texts(ctx, columns[:data])
+// A stampedRow is a current row, good until the next one.
+type stampedRow struct {
+	values   [][]byte // the canonical text of each data column, nil for NULL
+	position []byte
 }
 
-// batches yields the batches of the pinned snapshot, each valid until the next.
-func (v *view) batches(ctx context.Context, columns []string) iter.Seq2[arrow.RecordBatch, error] {
-	return func(yield func(arrow.RecordBatch, error) bool) {
-		if !v.ok {
-			return
+// mirror yields rows of a mirror, those of the part among them, stamped ones with
+// their positions.
+func (v *view) mirror(ctx context.Context, part reconcile.Part, stamped bool) iter.Seq2[stampedRow, error] {
+	return func(yield func(stampedRow, error) bool) {
+		lake, data := v.table.LakeColumns()
+		columns := slices.Clone(lake[:data])
+		if stamped {
+			columns = append(columns, positionColumn)
 		}
-		for batch, err := range v.store.Scan(ctx, v.table, v.snapshot, columns) {
+		for texts, err := range v.texts(ctx, columns, v.only(part.Keys.Texts(), "")) {
 			if err != nil {
-				yield(nil, v.expired(ctx, err))
+				yield(stampedRow{}, err)
 				return
 			}
-			if ctx.Err() != nil {
-				break
+			row := stampedRow{values: texts[:data]}
+			if stamped {
+				row.position = texts[data]
 			}
-			if !yield(batch, nil) {
+			if !yield(row, nil) {
 				return
 			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(nil, err)
 		}
 	}
 }
 
-// expired says of an error that the snapshot is gone, if it is.
-func (v *view) expired(ctx context.Context, err error) error {
-	keeper, ok := v.store.(Keeper)
-	if !ok {
-		return err
-	}
-	if there, hasErr := keeper.HasSnapshot(ctx, v.table, v.snapshot); hasErr != nil || there {
-		return err
-	}
-	return fmt.Errorf("snapshot %d has expired while it was read: keep snapshots for longer than a run takes (icehose maintain --snapshot-age): %w", v.snapshot, err)
-}
-
-// texts yields the rows of the pinned snapshot: the canonical text of each of
-// the columns, nil for NULL, good until the next row.
-func (v *view) texts(ctx context.Context, columns []catalog.Column) iter.Seq2[[][]byte, error] {
-	names := make([]string, len(columns))
-	for i := range columns {
-		names[i] = columns[i].Name
-	}
-	return func(yield func([][]byte, error) bool) {
-		rows := canonarrow.NewRowReader(columns)
-		for batch, err := range v.batches(ctx, names) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for row, err := range rows.Rows(batch) {
-				if !yield(row, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
+// positionColumn is read as the text that it is.
+var positionColumn = catalog.Column{Name: catalog.ColumnPosition, Type: catalog.Type{Kind: catalog.String}} //nolint:gochecknoglobals // a constant

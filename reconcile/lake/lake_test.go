@@ -231,6 +231,32 @@ func TestChangelogIsFolded(t *testing.T) {
 	}
 }
 
+// A row's stamp is its position: a row that changed and changed back has
+// another one.
+func TestStamps(t *testing.T) {
+	p := reconciletest.Pipeline(t)
+	for _, name := range []string{reconciletest.Lines, reconciletest.Changes, reconciletest.History} {
+		table := reconciletest.Table(t, p, name)
+		row := map[string]reconciletest.Row{
+			reconciletest.Lines: reconciletest.MakeRow("1", "2", "3"), reconciletest.Changes: reconciletest.MakeRow("1", "2", "3.00"), reconciletest.History: reconciletest.MakeRow("1", "2.00"),
+		}[name]
+		store := newFakeStore()
+		store.put(name, []reconciletest.Row{change(table, row, 7, cdc.Insert, "", "")})
+		n := 0
+		for got, err := range view(t, lake.Open(store), table).Rows(t.Context(), all(1)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; string(got.Stamp) != position(7) {
+				t.Errorf("%s: stamp %q, want %q", name, got.Stamp, position(7))
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d rows", name, n)
+		}
+	}
+}
+
 func TestReaderRefuses(t *testing.T) {
 	p := reconciletest.Pipeline(t)
 	table := reconciletest.Table(t, p, reconciletest.Changes)

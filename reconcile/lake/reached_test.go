@@ -63,6 +63,11 @@ func TestReached(t *testing.T) {
 	reached(store, at(10))
 	deliver("s-1", at(30))
 	reached(store, at(20))
+	// What was repaired, swept or driven again is no part of the stream.
+	deliver(sink.RepairShard, at(5))
+	deliver(sink.ResyncShard("05"), at(6))
+	deliver(sink.RedrivenShard("rejects.ndjson", "s-0"), at(7))
+	reached(store, at(20))
 	if p, err = catalog.Parse("pipeline.yaml", []byte(otherPipeline)); err != nil {
 		t.Fatal(err)
 	}

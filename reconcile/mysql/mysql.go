@@ -5,8 +5,9 @@
 // reconcile.Reader). Each view of a table is one read-only transaction with a
 // consistent snapshot. MariaDB tells the place of a snapshot in the binary log,
 // so several connections can be brought to the same one; on MySQL a view has
-// one connection, and its place is exact when nothing was committed while the
-// snapshot was taken. Rows are digested by SQL where the server renders all of
+// one connection, and the end of the log is a lower bound only once all that was
+// then being committed is visible: an exact view waits for that, by the
+// transactions' GTIDs (gtid_mode ON) or by the list of transactions (PROCESS). Rows are digested by SQL where the server renders all of
 // a table's types exactly (package canonsql), else they pass through this
 // process, one at a time: tables with FLOAT or DOUBLE always do.
 //
@@ -15,7 +16,8 @@
 // that may not see the state of replication (MariaDB: SLAVE MONITOR; MySQL:
 // REPLICATION CLIENT) every server may be a replica that is behind the lake: what
 // differs is then never proven (reconcile.Pinned.Through), and Pinned.Doubt says
-// which right is missing.
+// which right is missing. Options.Role says what the account may not see,
+// Options.ReplicaLag and a heartbeat table how far behind a replica is.
 //
 // Nothing is written to the source. Tables must be transactional; a MyISAM
 // table has no snapshot and is refused.
@@ -52,9 +54,21 @@ type Options struct {
 	// Stream makes rows pass through this process although the server could
 	// digest them: it costs the server less work and the network all rows.
 	Stream bool
+	// Patience is how long an exact view of a MySQL waits for transactions that
+	// are being committed; default 5 s. When it ends, the lower bound of the view's
+	// place in the log stays unknown.
+	Patience time.Duration
+	// Role is what the server is to the stream.
+	Role reconcile.Role
+	// ReplicaLag is how far behind a server that follows another may be, where it
+	// is known from elsewhere: what the server says of it is not asked for.
+	ReplicaLag time.Duration
 }
 
-const defaultConnections = 2
+const (
+	defaultConnections = 2
+	defaultPatience    = 5 * time.Second
+)
 
 // A Reader reads the tables of one server.
 type Reader struct {
@@ -63,6 +77,8 @@ type Reader struct {
 	free     chan struct{} // a connection may be opened for each value in it
 	throttle *reconcile.Throttle
 	mariadb  bool
+	places   bool // a snapshot tells its place in the log
+	beat     *catalog.Table
 }
 
 var _ reconcile.Reader = (*Reader)(nil)
@@ -84,6 +100,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
 	if o.MaxConnections < 1 {
 		o.MaxConnections = defaultConnections
 	}
+	if o.Patience <= 0 {
+		o.Patience = defaultPatience
+	}
 	db.SetMaxIdleConns(0)
 	r := &Reader{db: db, options: o, free: make(chan struct{}, o.MaxConnections), throttle: reconcile.NewThrottle(o.RowsPerSecond)}
 	for range o.MaxConnections {
@@ -94,8 +113,14 @@ func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
 		return nil, errors.Join(fmt.Errorf("open source: %w", clean(err)), db.Close())
 	}
 	r.mariadb = strings.Contains(version, "MariaDB")
+	r.places = r.mariadb
 	return r, nil
 }
+
+// Heartbeat names a table that somebody keeps updating on the server that the
+// source follows: its newest time in a snapshot is one up to which the snapshot
+// has everything. It must have one column of TIMESTAMP.
+func (r *Reader) Heartbeat(t *catalog.Table) { r.beat = t }
 
 // Close closes the connections. The Reader's views must have been closed.
 func (r *Reader) Close() error {
@@ -186,11 +211,11 @@ func (r *Reader) State(ctx context.Context, _ []*catalog.Table) (reconcile.State
 	if s.Time, err = now(ctx, conn); err != nil {
 		return s, fmt.Errorf("read state: %w", clean(err))
 	}
-	through, _, err := r.through(ctx, conn)
+	f, err := r.follows(ctx, conn)
 	if err != nil {
 		return s, fmt.Errorf("read state: %w", clean(err))
 	}
-	if at, err := logEnd(ctx, conn); err == nil && logs(ctx, conn, through) {
+	if at, err := logEnd(ctx, conn); err == nil && logs(ctx, conn, f.through) {
 		s.Mark = at.String()
 	}
 	return s, nil
@@ -252,109 +277,6 @@ func query(ctx context.Context, conn *sql.Conn, statement string) (names []strin
 	return names, all, rows.Err()
 }
 
-// through returns nil for a server that follows none; else up to when it has
-// its server's commits (reconcile.Pinned), and why it cannot tell that.
-func (r *Reader) through(ctx context.Context, conn *sql.Conn) (through *time.Time, doubt string, err error) {
-	statements, right := []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}, "REPLICATION CLIENT" // the latter before MySQL 8.0.22
-	if r.mariadb {
-		statements, right = []string{"SHOW ALL SLAVES STATUS"}, "SLAVE MONITOR"
-	}
-	var names []string
-	var rows [][]sql.NullString
-	for _, statement := range statements {
-		if names, rows, err = query(ctx, conn, statement); err == nil {
-			break
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, "", ctx.Err()
-	case err != nil:
-		return &time.Time{}, "the account may not see whether the server is a replica, which may be behind the lake: grant it " + right, nil //nolint:nilerr // it cannot tell
-	case len(rows) == 0:
-		return nil, "", nil
-	}
-	at, err := now(ctx, conn)
-	if err != nil {
-		return nil, "", err
-	}
-	const halted = "the replica has stopped, or does not tell how far it is behind"
-	oldest := at
-	for _, row := range rows {
-		i := slices.IndexFunc(names, func(name string) bool { return name == "Seconds_Behind_Master" || name == "Seconds_Behind_Source" })
-		if i < 0 || !row[i].Valid {
-			return &time.Time{}, halted, nil
-		}
-		seconds, err := strconv.ParseInt(row[i].String, 10, 32)
-		if err != nil {
-			return &time.Time{}, halted, nil //nolint:nilerr // it cannot tell
-		}
-		if had := at.Add(-time.Duration(seconds+1) * time.Second); had.Before(oldest) { // whole seconds
-			oldest = had
-		}
-	}
-	return &oldest, "", nil
-}
-
-// logs reports whether the server's binary log moves with its rows: that of a
-// replica may not have what it replays.
-func logs(ctx context.Context, conn *sql.Conn, through *time.Time) bool {
-	if through == nil {
-		return true
-	}
-	var updates bool
-	return conn.QueryRowContext(ctx, "SELECT @@log_slave_updates").Scan(&updates) == nil && updates
-}
-
-const beginReading = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-
-// snapshotPlace reads where MariaDB's snapshot of this connection stands.
-func snapshotPlace(ctx context.Context, conn *sql.Conn) (at cdc.Body, ok bool) {
-	_, rows, err := query(ctx, conn, "SHOW STATUS LIKE 'binlog_snapshot_%'")
-	if err != nil {
-		return at, false // the place is then unknown, which is said
-	}
-	found := map[string]string{}
-	for _, row := range rows {
-		found[strings.ToLower(row[0].String)] = row[1].String
-	}
-	at, err = body(found["binlog_snapshot_file"], found["binlog_snapshot_position"])
-	return at, err == nil
-}
-
-// tries is how often a snapshot is taken anew for a better place in the log.
-const tries = 5
-
-// begin begins a transaction, and says where its snapshot stands in the log;
-// nil when the server does not tell.
-func (r *Reader) begin(ctx context.Context, conn *sql.Conn, exact bool) (*reconcile.LogRange, error) {
-	for try := 1; ; try++ {
-		low, lowErr := logEnd(ctx, conn)
-		if _, err := conn.ExecContext(ctx, beginReading); err != nil {
-			return nil, clean(err)
-		}
-		if r.mariadb {
-			if at, ok := snapshotPlace(ctx, conn); ok {
-				return &reconcile.LogRange{Low: &at, High: at}, nil
-			}
-		}
-		high, err := logEnd(ctx, conn)
-		if err = errors.Join(lowErr, err); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, nil // a place that nobody tells keeps no row from being read
-		}
-		log := &reconcile.LogRange{Low: &low, High: high}
-		if low == high || !exact || try == tries {
-			return log, nil
-		}
-		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-			return nil, clean(err)
-		}
-	}
-}
-
 // Open implements reconcile.Reader.
 func (r *Reader) Open(ctx context.Context, t *catalog.Table, exact bool) (reconcile.View, error) {
 	conn, err := r.connect(ctx)
@@ -373,15 +295,18 @@ func (v *view) open(ctx context.Context, exact bool) error {
 	if err := v.describe(ctx); err != nil {
 		return err
 	}
-	var err error
-	if v.pinned.Through, v.pinned.Doubt, err = v.reader.through(ctx, v.conn); err != nil {
+	f, err := v.reader.follows(ctx, v.conn)
+	if err != nil {
 		return fmt.Errorf("read what was replayed: %w", clean(err))
 	}
+	v.pinned.Through, v.pinned.Doubt = f.through, f.doubt
 	if v.log, err = v.reader.begin(ctx, v.conn, exact); err != nil {
 		return err
 	}
 	if v.pinned.Through == nil { // else the log is that of the server alone
 		v.pinned.Log = v.log
+	} else if !f.assumed {
+		v.heard(ctx, &f)
 	}
 	if v.pinned.Time, err = now(ctx, v.conn); err != nil {
 		return clean(err)
@@ -392,6 +317,9 @@ func (v *view) open(ctx context.Context, exact bool) error {
 		if log.Low == nil || *log.Low != log.High {
 			v.pinned.Moment = "log up to" + strings.TrimPrefix(v.pinned.Moment, "log")
 		}
+	}
+	if f.assumed {
+		v.pinned.Moment += ", assumed to have everything up to " + f.through.Format(time.RFC3339)
 	}
 	return nil
 }

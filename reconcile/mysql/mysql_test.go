@@ -263,7 +263,6 @@ func TestOpenRefuses(t *testing.T) {
 		{r, "none", "string", "find table: the source has none"},
 		{r, "t", "string", "find column note"},
 		{r, "old", "string", "storage engine MyISAM has no snapshots"},
-		{r, "zero", "date", "coerce note to date: out_of_range"},
 		{stranger, "zero", "string", "the account may not see it"},
 		{hurried, "slow", "string", "max_statement_time"},
 	} {

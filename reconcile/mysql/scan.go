@@ -38,7 +38,7 @@ func (v *view) scan(ctx context.Context, conn *sql.Conn, part reconcile.Part, wh
 			return
 		}
 		if part.Keys == nil || !v.hasKeys() {
-			v.read(ctx, conn, encoder, conditions, nil, yield)
+			v.read(ctx, conn, encoder, v.extra(part), conditions, nil, yield)
 			return
 		}
 		for keys := range slices.Chunk(part.Keys.Texts(), keysPerStatement) {
@@ -46,7 +46,7 @@ func (v *view) scan(ctx context.Context, conn *sql.Conn, part reconcile.Part, wh
 			if condition == "" {
 				continue
 			}
-			if !v.read(ctx, conn, encoder, append(slices.Clip(conditions), condition), args, yield) {
+			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, yield) {
 				return
 			}
 		}
@@ -74,42 +74,60 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 		return nil, fmt.Errorf("no column %s", part.Since.Column)
 	}
 	if c := &v.columns[i]; c.Type.Name == "date" || c.Type.Name == "datetime" || c.Type.Name == "timestamp" {
-		conditions = append(conditions, fmt.Sprintf("t.%s >= '%s'", canonsql.QuoteMySQL(c.Spelled), part.Since.From.UTC().Format("2006-01-02 15:04:05.000000")))
+		from := part.Since.From.UTC().Format("2006-01-02 15:04:05.000000")
+		if c.Type.Name == "date" {
+			from = from[:len("2006-01-02")]
+		}
+		conditions = append(conditions, fmt.Sprintf("t.%s >= '%s'", canonsql.QuoteMySQL(c.Spelled), from))
 	}
 	return conditions, nil
 }
 
 // hasKeys reports whether the source can be asked for rows by key.
 func (v *view) hasKeys() bool {
-	return len(v.key) > 0 && !slices.ContainsFunc(v.key, func(i int) bool { return keyForm(&v.columns[i]) == noForm })
+	return len(v.key) > 0 && !slices.ContainsFunc(v.key, func(i int) bool { return keyForm(&v.columns[i]) == noForm && v.rows.Canonical[i] == "" })
 }
 
 // A form is how a key's canonical text stands in a statement.
 type form uint8
 
 const (
-	noForm form = iota
-	digitsForm
-	bytesForm
-	textForm
-	timeForm
+	noForm     form = iota // it is compared with the canonical text that the server computes
+	digitsForm             // as a number
+	bytesForm              // as hexadecimal digits
+	textForm               // as a parameter
+	timeForm               // between quotes
 )
 
+// keyForm depends on both types: what stands in a statement as it is must be
+// the canonical text of a type that has no other texts, and what is compared
+// with a column must be the text of its values.
 func keyForm(c *canonsql.Column) form {
-	if c.Mask != "" {
+	if c.Mask != "" || len(c.AllowLossy) > 0 {
 		return noForm
 	}
+	kind := c.Column.Type.Kind
 	switch c.Type.Name {
 	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint", "decimal", "numeric", "year":
-		if c.Column.Type.Kind == catalog.Int || c.Column.Type.Kind == catalog.Long || c.Column.Type.Kind == catalog.Decimal {
+		if kind == catalog.Int || kind == catalog.Long || kind == catalog.Decimal {
 			return digitsForm
 		}
 	case "binary", "varbinary":
-		return bytesForm
-	case "char", "varchar", "uuid":
-		return textForm
+		if kind == catalog.Binary || kind == catalog.Fixed {
+			return bytesForm
+		}
+	case "char", "varchar":
+		if kind == catalog.String {
+			return textForm
+		}
+	case "uuid":
+		if kind == catalog.UUID {
+			return textForm
+		}
 	case "date", "datetime", "timestamp":
-		return timeForm
+		if kind == catalog.Date || kind == catalog.Timestamp || kind == catalog.TimestampTZ {
+			return timeForm
+		}
 	}
 	return noForm
 }
@@ -137,17 +155,28 @@ func (v *view) keyCondition(keys [][]string) (condition string, args []any) {
 	}
 	columns := make([]string, len(v.key))
 	for n, i := range v.key {
-		columns[n] = "t." + canonsql.QuoteMySQL(v.columns[i].Spelled)
+		if columns[n] = "t." + canonsql.QuoteMySQL(v.columns[i].Spelled); keyForm(&v.columns[i]) == noForm {
+			columns[n] = v.rows.Canonical[i]
+		}
 	}
 	return "(" + strings.Join(columns, ", ") + ") IN (" + strings.Join(tuples, ", ") + ")", args
 }
 
+// extra is what is read of a row beside its values: its bucket, if the server may
+// put it in one that is not known otherwise (Encoder.Placed).
+func (v *view) extra(part reconcile.Part) []string {
+	if len(v.key) > 0 || part.Keys != nil || !v.rows.Exact(nil) {
+		return nil
+	}
+	return []string{v.rows.MySQLBucket(nil, part.Buckets)}
+}
+
 // read yields the rows of one statement, encoded. It returns false when no
 // more are wanted.
-func (v *view) read(ctx context.Context, conn *sql.Conn, encoder *reconcile.Encoder, conditions []string, args []any, yield func(*reconcile.Encoder, error) bool) bool {
+func (v *view) read(ctx context.Context, conn *sql.Conn, encoder *reconcile.Encoder, extra, conditions []string, args []any, yield func(*reconcile.Encoder, error) bool) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends a statement of which not all rows are wanted
-	statement := "SELECT " + strings.Join(v.rows.Texts, ", ") + " FROM " + v.name + " t"
+	statement := "SELECT " + strings.Join(append(slices.Clip(v.rows.Texts), extra...), ", ") + " FROM " + v.name + " t"
 	if len(conditions) > 0 {
 		statement += " WHERE " + strings.Join(conditions, " AND ")
 	}
@@ -157,7 +186,7 @@ func (v *view) read(ctx context.Context, conn *sql.Conn, encoder *reconcile.Enco
 		return false
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err has what matters
-	values := make([]sql.RawBytes, len(v.columns))
+	values := make([]sql.RawBytes, len(v.columns)+len(extra))
 	into := make([]any, len(values))
 	for i := range values {
 		into[i] = &values[i]
@@ -168,12 +197,15 @@ func (v *view) read(ctx context.Context, conn *sql.Conn, encoder *reconcile.Enco
 			return false
 		}
 		encoder.Reset()
-		for _, text := range values {
+		for _, text := range values[:len(v.columns)] {
 			if text == nil {
 				encoder.Null()
 			} else {
 				encoder.Value(canon.MySQL, text)
 			}
+		}
+		if extra != nil {
+			encoder.Placed(values[len(v.columns)])
 		}
 		if !yield(encoder, nil) {
 			return false

@@ -226,20 +226,21 @@ func (r *keyRange) part(i, n int) string {
 }
 
 // join opens one more connection and brings it to the view's snapshot: MariaDB
-// says where a snapshot stands. nil when none is free or none gets there,
-// because changes were committed meanwhile, or the log does not tell.
+// says where a snapshot stands. nil when none is free, the server gives no
+// other, or none gets there, because changes were committed meanwhile, or the
+// log does not tell.
 func (v *view) join(ctx context.Context) (*sql.Conn, error) {
 	if v.log == nil || v.log.Low == nil || *v.log.Low != v.log.High || !logs(ctx, v.conn, v.pinned.Through) {
 		return nil, nil
 	}
 	conn, err := v.reader.connectMore(ctx)
 	if conn == nil || err != nil {
-		return nil, err
+		return nil, ctx.Err()
 	}
 	log, err := v.reader.begin(ctx, conn, false)
 	if err != nil || log == nil || log.Low == nil || *log.Low != log.High || log.High != v.log.High {
 		v.reader.close(conn)
-		return nil, err
+		return nil, ctx.Err()
 	}
 	return conn, nil
 }

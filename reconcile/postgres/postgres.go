@@ -32,7 +32,7 @@ import (
 // Options say what the source may be asked for.
 type Options struct {
 	// MaxConnections bounds the connections that are open at a time; default 2.
-	// The connection that a slot needs comes on top of it, for a moment.
+	// Only a view that has a second one for a moment can have a slot.
 	MaxConnections int
 	// StatementTimeout ends every statement that takes longer; 0: none.
 	StatementTimeout time.Duration
@@ -46,6 +46,11 @@ type Options struct {
 	// running; default 5 s. When it ends, the lower bound of the view's place
 	// in the log stays unknown.
 	Patience time.Duration
+	// Role is what the server is to the stream.
+	Role reconcile.Role
+	// ReplicaLag is how far behind a server that follows another may be, where it
+	// is known from elsewhere: what the server says of it is not asked for.
+	ReplicaLag time.Duration
 }
 
 const (
@@ -60,6 +65,7 @@ type Reader struct {
 	free     chan struct{} // a connection may be opened for each value in it
 	throttle *reconcile.Throttle
 	server   server
+	beat     *catalog.Table
 }
 
 var _ reconcile.Reader = (*Reader)(nil)
@@ -108,6 +114,11 @@ func (r *Reader) Close() error {
 	r.throttle.Stop()
 	return nil
 }
+
+// Heartbeat names a table that somebody keeps updating on the server that the
+// source follows: its newest time in a snapshot is one up to which the snapshot
+// has everything. It must have one column of timestamptz.
+func (r *Reader) Heartbeat(t *catalog.Table) { r.beat = t }
 
 // session is how every session is set up: how values look as text, and what a
 // statement may take. A view that a role's policies would thin out must fail.
@@ -219,8 +230,9 @@ func isData(err error) bool {
 }
 
 // State implements reconcile.Reader. On a primary the mark counts the changed
-// rows of the tables, which the server adds up with a delay of up to ten
-// seconds; on a standby it is what was replayed.
+// rows of the tables and their partitions, which the server adds up with a
+// delay of up to ten seconds; there is none when one of them is a view or a
+// foreign table, whose rows nobody counts. On a standby it is what was replayed.
 func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.State, error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
@@ -229,22 +241,39 @@ func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.
 	defer r.close(ctx, conn)
 	names := make([]string, len(tables))
 	for i, t := range tables {
-		names[i] = t.Source
+		names[i] = strings.ToLower(t.Source)
 	}
 	var s reconcile.State
-	err = conn.QueryRow(ctx, `SELECT clock_timestamp(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text
-		ELSE (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::text FROM pg_stat_user_tables WHERE lower(schemaname || '.' || relname) = ANY ($1)) END`,
-		lower(names)).Scan(&s.Time, &s.Mark)
-	if err != nil {
+	var standby bool
+	if err = conn.QueryRow(ctx, "SELECT clock_timestamp(), pg_is_in_recovery()").Scan(&s.Time, &standby); err != nil {
+		return reconcile.State{}, fmt.Errorf("read state: %w", clean(err))
+	}
+	if standby {
+		err = conn.QueryRow(ctx, "SELECT coalesce(pg_last_wal_replay_lsn()::text, '')").Scan(&s.Mark)
+	} else {
+		err = conn.QueryRow(ctx, countedChanges, names).Scan(&s.Mark)
+	}
+	if err != nil && !isRefused(err) {
 		return reconcile.State{}, fmt.Errorf("read state: %w", clean(err))
 	}
 	return s, nil
 }
 
-func lower(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = strings.ToLower(name)
-	}
-	return out
+// countedChanges counts the changed rows of tables and of those below them. A
+// table that is truncated or rewritten has a new file.
+const countedChanges = `WITH RECURSIVE tree (oid) AS (
+	SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND lower(n.nspname || '.' || c.relname) = ANY ($1)
+	UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid)
+	SELECT CASE WHEN current_setting('track_counts')::boolean AND coalesce(bool_and(c.relkind IN ('r', 'p', 'm')), true) THEN
+			coalesce(sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid) + pg_stat_get_tuples_deleted(c.oid)), 0)
+			|| ' in ' || coalesce(sum(c.relfilenode::bigint), 0)
+		ELSE '' END
+	FROM tree JOIN pg_class c ON c.oid = tree.oid`
+
+// isRefused reports whether a server has no such function, or will not run it:
+// some clusters that call themselves PostgreSQL do not tell what was replayed.
+func isRefused(err error) bool {
+	fromServer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(fromServer.Code, "0A") || fromServer.Code == "42883" || fromServer.Code == "42501" || fromServer.Code == "55000")
 }

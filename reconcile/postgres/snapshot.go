@@ -31,21 +31,15 @@ func (r *Reader) Open(ctx context.Context, t *catalog.Table, exact bool) (reconc
 }
 
 func (v *view) open(ctx context.Context, exact bool) error {
-	var standby bool
-	if err := v.conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
-		return clean(err)
+	standby, err := v.follow(ctx)
+	if err != nil {
+		return err
 	}
-	log := reconcile.LogRange{}
+	log := &reconcile.LogRange{}
 	begun := false
 	switch {
 	case standby:
-		// What was replayed is visible: the place before the snapshot is a lower bound.
-		low, err := v.logEnd(ctx, "pg_last_wal_replay_lsn()")
-		if err != nil {
-			return err
-		}
-		log.Low = &low
-		if v.pinned.Through, err = v.replayed(ctx); err != nil {
+		if log, err = v.replayedLog(ctx); err != nil {
 			return err
 		}
 	case exact:
@@ -70,36 +64,63 @@ func (v *view) open(ctx context.Context, exact bool) error {
 	if err := v.describe(ctx); err != nil {
 		return err
 	}
+	if v.pinned.Through != nil && !v.assumed {
+		if err := v.heard(ctx); err != nil {
+			return err
+		}
+	}
 	// Read in the transaction, so after its snapshot.
 	end := "pg_current_wal_insert_lsn()"
 	if standby {
-		end = "pg_last_wal_replay_lsn()"
+		end = replayedEnd
 	}
-	if !begun {
-		high, err := v.logEnd(ctx, end)
-		if err != nil {
+	if !begun && log != nil {
+		if log.High, err = v.logEnd(ctx, end); err != nil {
 			return err
 		}
-		log.High = high
 	}
-	if err := v.conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&v.pinned.Time); err != nil {
-		return clean(err)
+	if v.pinned.Time, err = v.clock(ctx); err != nil {
+		return err
 	}
-	v.pinned.Time = v.pinned.Time.UTC()
-	v.pinned.Log = &log
-	v.pinned.Moment = "log " + pglogrepl.LSN(log.High.Hi).String()
-	if log.Low == nil || *log.Low != log.High {
-		v.pinned.Moment = "log up to " + pglogrepl.LSN(log.High.Hi).String()
+	if !standby && v.pinned.Through != nil {
+		log = nil // it is not the stream's
 	}
+	v.pinned.Log = log
+	v.nameMoment()
 	return nil
 }
+
+// nameMoment says in words what is pinned.
+func (v *view) nameMoment() {
+	log := v.pinned.Log
+	switch {
+	case log == nil:
+		v.pinned.Moment = "snapshot"
+	case log.Low == nil || *log.Low != log.High:
+		v.pinned.Moment = "log up to " + pglogrepl.LSN(log.High.Hi).String()
+	default:
+		v.pinned.Moment = "log " + pglogrepl.LSN(log.High.Hi).String()
+	}
+	if v.assumed {
+		v.pinned.Moment += ", assumed to have everything up to " + v.pinned.Through.Format(time.RFC3339)
+	}
+}
+
+func (v *view) clock(ctx context.Context) (at time.Time, err error) {
+	if err := v.conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&at); err != nil {
+		return at, clean(err)
+	}
+	return at.UTC(), nil
+}
+
+const replayedEnd = "pg_last_wal_replay_lsn()"
 
 const beginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 // logEnd reads a place in the log.
 func (v *view) logEnd(ctx context.Context, function string) (cdc.Body, error) {
 	var text string
-	if err := v.conn.QueryRow(ctx, "SELECT "+function+"::text").Scan(&text); err != nil {
+	if err := v.conn.QueryRow(ctx, "SELECT coalesce("+function+"::text, '')").Scan(&text); err != nil {
 		return cdc.Body{}, fmt.Errorf("read place in the log: %w", clean(err))
 	}
 	n, ok := cdc.ParseLSN(text)
@@ -109,26 +130,18 @@ func (v *view) logEnd(ctx context.Context, function string) (cdc.Body, error) {
 	return cdc.Body{Hi: n}, nil
 }
 
-// replayed reads the commit time of the last transaction that a standby has
-// replayed; the zero time when it has replayed none since it started.
-func (v *view) replayed(ctx context.Context) (*time.Time, error) {
-	var at *time.Time
-	if err := v.conn.QueryRow(ctx, "SELECT pg_last_xact_replay_timestamp()").Scan(&at); err != nil {
-		return nil, fmt.Errorf("read what was replayed: %w", clean(err))
-	}
-	if at == nil {
-		return &time.Time{}, nil
-	}
-	utc := at.UTC()
-	return &utc, nil
-}
-
 // slotSnapshot begins a transaction at the snapshot that a temporary logical
 // slot exports, whose place in the log is exact. ok is false when the account
-// may not have a slot, the server has none left or a transaction runs for too
-// long: then nothing was begun.
+// may not have a slot, no connection is free for it, the server has none left or
+// a transaction runs for too long: then nothing was begun.
 func (r *Reader) slotSnapshot(ctx context.Context, conn *pgx.Conn) (at cdc.Body, ok bool) {
 	if !r.server.logical {
+		return at, false
+	}
+	select {
+	case <-r.free:
+		defer func() { r.free <- struct{}{} }()
+	default:
 		return at, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.Patience)

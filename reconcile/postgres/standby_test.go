@@ -114,17 +114,79 @@ func TestStandby(t *testing.T) {
 func TestStandbyThatLags(t *testing.T) {
 	dsn, primary := newDatabase(t)
 	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 1000) g")
-	there, standby := standbyOf(t, dsn)
+	there, standby := standbyOf(t, dsn, "wal_receiver_timeout=1s")
 	replayed(t, primary, standby)
 	execute(t, standby, "SELECT pg_wal_replay_pause()")
 	execute(t, primary, "DELETE FROM t WHERE id = 7; UPDATE t SET note = 'new' WHERE id = 9")
 	rows := append(notes(6), notes(1000)[7:]...)
 	rows[7][1].Text = "new"
-	reconciletest.TestFollower(t, pipeline(t, oneTable), open(t, there, postgres.Options{}), rows, 2, func() {
+	reconciletest.TestFollower(t, pipeline(t, oneTable), open(t, there, postgres.Options{Role: reconcile.RoleReplica}), rows, 2, func() {
 		execute(t, standby, "SELECT pg_wal_replay_resume()")
-		execute(t, primary, "SELECT txid_current()") // a commit, which says how late it is
 		replayed(t, primary, standby)
+		heard(t, standby)
 	})
+}
+
+// heard waits until an idle primary has said so to its standby.
+func heard(t *testing.T, standby *pgx.Conn) {
+	t.Helper()
+	execute(t, standby, `DO $$ DECLARE began timestamptz := clock_timestamp(); BEGIN FOR i IN 1..3000 LOOP
+		EXIT WHEN (SELECT last_msg_send_time FROM pg_stat_wal_receiver) > began + interval '1.2 s'; PERFORM pg_sleep(0.02); PERFORM pg_stat_clear_snapshot(); END LOOP; END $$`)
+}
+
+// asRole is a connection string with another account.
+func asRole(dsn, role string) string {
+	_, address, _ := strings.Cut(dsn, "@")
+	return "postgres://" + role + "@" + address
+}
+
+// What the operator says of a source replaces what it says of itself.
+func TestRoles(t *testing.T) {
+	dsn, primary := newDatabase(t)
+	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	there, standby := standbyOf(t, dsn)
+	replayed(t, primary, standby)
+	table := pipeline(t, oneTable).Tables[0]
+	for _, tt := range []struct {
+		name    string
+		dsn     string
+		options postgres.Options
+		follows bool
+		log     bool
+		behind  time.Duration // at least; 0: unknown or nothing
+		moment  string
+		refused string
+	}{
+		{name: "primary", dsn: dsn, options: postgres.Options{Role: reconcile.RoleAuto}, log: true, moment: "log "},
+		{name: "primary that is called so", dsn: dsn, options: postgres.Options{Role: reconcile.RolePrimary}, log: true, moment: "log "},
+		{name: "primary with a lag", dsn: dsn, options: postgres.Options{ReplicaLag: time.Hour}, log: true, moment: "log "},
+		{name: "primary that is called a replica", dsn: dsn, options: postgres.Options{Role: reconcile.RoleReplica}, follows: true, moment: "snapshot"},
+		{name: "the same, with a lag", dsn: dsn, options: postgres.Options{Role: reconcile.RoleReplica, ReplicaLag: time.Hour}, follows: true, behind: time.Hour, moment: "snapshot, assumed to have everything up to 2"},
+		{name: "standby with a lag", dsn: there, options: postgres.Options{ReplicaLag: time.Hour}, follows: true, log: true, behind: time.Hour, moment: "assumed"},
+		{name: "standby that the stream is read from", dsn: there, options: postgres.Options{Role: reconcile.RoleStream}, log: true, moment: "log "},
+		{name: "standby that is called a primary", dsn: there, options: postgres.Options{Role: reconcile.RolePrimary}, refused: "the server is a standby"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v, err := open(t, tt.dsn, tt.options).Open(t.Context(), table, true)
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want %s", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close() //nolint:errcheck // it only read
+			p := v.Pinned()
+			if (p.Through != nil) != tt.follows || (p.Log != nil) != tt.log || !strings.Contains(p.Moment, tt.moment) {
+				t.Errorf("pinned %+v", p)
+			}
+			if tt.behind > 0 && p.Time.Sub(*p.Through).Truncate(time.Hour) != tt.behind {
+				t.Errorf("%v behind, want %v", p.Time.Sub(*p.Through), tt.behind)
+			}
+		})
+	}
 }
 
 // A snapshot that is in the way of what a standby replays is ended by it: the

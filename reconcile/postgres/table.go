@@ -116,39 +116,70 @@ func (v *view) describeColumns(ctx context.Context) error {
 	return nil
 }
 
-// keyCasts returns how the text of each key column, in the alias k, becomes a
-// value of the column without ever failing; nil when the source cannot be
+// A keyLookup is how rows are found by a key column: an expression of the row,
+// and the cast that makes the canonical text of a key what it is compared with.
+// The cast never fails for a key that mayHave lets through.
+type keyLookup struct{ expression, cast string }
+
+// keyLookups returns those of the key columns; nil when the source cannot be
 // asked for keys.
-func (d *description) keyCasts() []string {
+func (d *description) keyLookups() []keyLookup {
 	if len(d.key) == 0 {
 		return nil
 	}
-	casts := make([]string, len(d.key))
+	lookups := make([]keyLookup, len(d.key))
 	for n, i := range d.key {
-		cast := d.castOf(&d.columns[i])
-		if cast == "" {
+		c := &d.columns[i]
+		switch cast := castOf(c); {
+		case cast != "":
+			lookups[n] = keyLookup{"t." + canonsql.QuotePostgres(c.Spelled), cast}
+		case d.rows.Canonical[i] != "":
+			// No index has it, but no text is too strange for it.
+			lookups[n] = keyLookup{d.rows.Canonical[i], "%s"}
+		default:
 			return nil
 		}
-		casts[n] = fmt.Sprintf(cast, fmt.Sprintf("k.k%d", n))
 	}
-	return casts
+	return lookups
 }
 
-// castOf names types without a length, which would cut the text.
-func (d *description) castOf(c *canonsql.Column) string {
-	if c.Mask != "" || c.Domain || c.Type.Array || c.Type.Class != "" {
+// castOf makes a canonical text a value of the source's type; empty where the
+// lake's type has texts that are none, or others than the source's values have.
+// It names types without a length, which would cut the text.
+func castOf(c *canonsql.Column) string {
+	if c.Mask != "" || len(c.AllowLossy) > 0 || c.Domain || c.Type.Array || c.Type.Class != "" {
 		return ""
 	}
-	switch name := c.Type.Name; name {
-	case "smallint", "integer", "bigint", "boolean", "uuid", "date", "text", "name", "numeric", "time without time zone",
-		"timestamp without time zone", "timestamp with time zone", "character varying":
+	switch name, kind := c.Type.Name, c.Column.Type.Kind; name {
+	case "smallint", "integer", "bigint":
+		if kind == catalog.Int || kind == catalog.Long || kind == catalog.Decimal && c.Column.Type.Scale == 0 {
+			return "%s::" + name
+		}
+	case "boolean", "uuid", "date", "numeric", "time without time zone", "timestamp without time zone", "timestamp with time zone":
+		if kind == nativeKinds[name] {
+			return "%s::" + name
+		}
+	case "text", "name", "character varying", "character", "bpchar":
+		if kind != catalog.String {
+			return ""
+		}
+		if name == "character" {
+			name = "bpchar"
+		}
 		return "%s::" + name
-	case "character", "bpchar":
-		return "%s::bpchar"
 	case "bytea":
-		return "decode(%s, 'hex')"
+		if kind == catalog.Binary || kind == catalog.Fixed {
+			return "decode(%s, 'hex')"
+		}
 	}
 	return ""
+}
+
+// nativeKinds are the lake's types whose every canonical text is a value of a
+// type of the source.
+var nativeKinds = map[string]catalog.TypeKind{ //nolint:gochecknoglobals // constant table
+	"boolean": catalog.Boolean, "uuid": catalog.UUID, "date": catalog.Date, "numeric": catalog.Decimal, "time without time zone": catalog.Time,
+	"timestamp without time zone": catalog.Timestamp, "timestamp with time zone": catalog.TimestampTZ,
 }
 
 // integerRanges are what integers of the source hold.
@@ -160,7 +191,7 @@ var integerRanges = map[string][2]int64{ //nolint:gochecknoglobals // constant t
 func (d *description) mayHave(key []string) bool {
 	for n, i := range d.key {
 		c := &d.columns[i]
-		if bounds, ok := integerRanges[c.Type.Name]; ok {
+		if bounds, ok := integerRanges[c.Type.Name]; ok && castOf(c) != "" {
 			v, err := strconv.ParseInt(key[n], 10, 64)
 			if err != nil || v < bounds[0] || v > bounds[1] {
 				return false

@@ -24,6 +24,8 @@ type view struct {
 	table  *catalog.Table
 	pinned reconcile.Pinned
 	oid    uint32
+
+	assumed bool // Through is Options.ReplicaLag ago
 	description
 
 	mu   sync.Mutex // the connection is for one statement at a time
@@ -118,19 +120,21 @@ func blockRange(blocks int64, i, n int) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// join opens one more connection at the view's snapshot; nil when none is free.
+// join opens one more connection at the view's snapshot; nil when none is free,
+// or the server gives no other.
 func (v *view) join(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := v.reader.connectMore(ctx)
 	if conn == nil || err != nil {
-		return nil, err
+		return nil, ctx.Err()
 	}
 	var snapshot string
-	if err = v.conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err == nil {
-		_, err = conn.Exec(ctx, beginAt(snapshot))
-	}
-	if err != nil {
+	if err := v.conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
 		v.reader.close(ctx, conn)
 		return nil, fmt.Errorf("share snapshot: %w", clean(err))
+	}
+	if _, err := conn.Exec(ctx, beginAt(snapshot)); err != nil {
+		v.reader.close(ctx, conn)
+		return nil, ctx.Err()
 	}
 	return conn, nil
 }
@@ -202,14 +206,14 @@ func (v *view) scan(ctx context.Context, conn *pgx.Conn, part reconcile.Part, wh
 			yield(nil, err)
 			return
 		}
-		casts := v.keyCasts()
-		if part.Keys == nil || casts == nil {
-			v.read(ctx, conn, encoder, conditions, nil, yield)
+		lookups := v.keyLookups()
+		if part.Keys == nil || lookups == nil {
+			v.read(ctx, conn, encoder, v.extra(part), conditions, nil, yield)
 			return
 		}
 		for keys := range slices.Chunk(part.Keys.Texts(), keysPerStatement) {
-			condition, args := v.keyCondition(casts, keys)
-			if !v.read(ctx, conn, encoder, append(slices.Clip(conditions), condition), args, yield) {
+			condition, args := v.keyCondition(lookups, keys)
+			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, yield) {
 				return
 			}
 		}
@@ -247,13 +251,15 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 }
 
 // keyCondition selects rows by key: one array per key column.
-func (v *view) keyCondition(casts []string, keys [][]string) (condition string, args [][]byte) {
+func (v *view) keyCondition(lookups []keyLookup, keys [][]string) (condition string, args [][]byte) {
 	columns := make([]string, len(v.key))
+	casts := make([]string, len(v.key))
 	arrays := make([]string, len(v.key))
 	names := make([]string, len(v.key))
 	args = make([][]byte, len(v.key))
-	for n, i := range v.key {
-		columns[n] = "t." + canonsql.QuotePostgres(v.columns[i].Spelled)
+	for n := range v.key {
+		columns[n] = lookups[n].expression
+		casts[n] = fmt.Sprintf(lookups[n].cast, fmt.Sprintf("k.k%d", n))
 		arrays[n] = fmt.Sprintf("$%d::text[]", n+1)
 		names[n] = fmt.Sprintf("k%d", n)
 		args[n] = []byte{'{'}
@@ -288,14 +294,23 @@ func appendElement(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
+// extra is what is read of a row beside its values and its stamp: its bucket, if
+// the server may put it in one that is not known otherwise (Encoder.Placed).
+func (v *view) extra(part reconcile.Part) []string {
+	if len(v.key) > 0 || part.Keys != nil || !v.rows.Exact(nil) {
+		return nil
+	}
+	return []string{v.rows.PostgresBucket(nil, part.Buckets)}
+}
+
 // read yields the rows of one statement, encoded. It returns false when no
 // more are wanted.
-func (v *view) read(ctx context.Context, conn *pgx.Conn, encoder *reconcile.Encoder, conditions []string, args [][]byte, yield func(*reconcile.Encoder, error) bool) bool {
+func (v *view) read(ctx context.Context, conn *pgx.Conn, encoder *reconcile.Encoder, extra, conditions []string, args [][]byte, yield func(*reconcile.Encoder, error) bool) bool {
 	texts := v.rows.Texts
 	if v.stamped {
 		texts = append(slices.Clip(texts), "t.xmin")
 	}
-	sql := "SELECT " + strings.Join(texts, ", ") + " FROM " + v.name + " t"
+	sql := "SELECT " + strings.Join(append(slices.Clip(texts), extra...), ", ") + " FROM " + v.name + " t"
 	if len(conditions) > 0 {
 		sql += " WHERE " + strings.Join(conditions, " AND ")
 	}
@@ -317,6 +332,9 @@ func (v *view) read(ctx context.Context, conn *pgx.Conn, encoder *reconcile.Enco
 		}
 		if v.stamped {
 			encoder.Stamp(values[len(v.columns)])
+		}
+		if extra != nil {
+			encoder.Placed(values[len(values)-1])
 		}
 		if !yield(encoder, nil) {
 			return false

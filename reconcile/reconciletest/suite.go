@@ -127,15 +127,18 @@ func testRows(t *testing.T, open Open, name string, rows []Row) {
 // testParts reads parts of the rows, by bucket and by key.
 func testParts(t *testing.T, r reconcile.Reader, table *catalog.Table, rows []Row, buckets int) {
 	t.Helper()
-	odd, even := []int{}, []int{}
+	odd, even, middle := []int{}, []int{}, []int{}
 	for b := range buckets {
+		if b >= buckets/4 && b <= buckets/2 {
+			middle = append(middle, b)
+		}
 		if b%2 == 1 {
 			odd = append(odd, b)
 		} else {
 			even = append(even, b)
 		}
 	}
-	for _, only := range [][]int{odd, even, {}, nil} {
+	for _, only := range [][]int{odd, even, middle, {}, nil} {
 		var wantRows []reconcile.Row
 		wantDigests := make([]canon.Digest, buckets)
 		for _, row := range rows {

@@ -91,14 +91,21 @@ func (p *Plan) add(pipeline *catalog.Pipeline, r *reconcile.TableReport) error {
 		p.leave(r.Table, total, why)
 		return nil
 	}
-	var named uint64
+	var named, unfit uint64
 	for _, f := range r.Findings {
 		named += f.Rows
+		if f.Unfit {
+			unfit += f.Rows
+			continue
+		}
 		action, err := actionOf(f.Kind)
 		if err != nil {
 			return err
 		}
 		p.Steps = append(p.Steps, Step{Table: r.Table, Kind: f.Kind, Rows: f.Rows, Action: action, Columns: r.Key, Key: f.Key})
+	}
+	if unfit > 0 {
+		p.leave(r.Table, unfit, "the source has values that the lake's type cannot hold: give the column another type, or allow_lossy")
 	}
 	switch {
 	case r.UnreadBuckets > 0:

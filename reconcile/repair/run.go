@@ -31,7 +31,7 @@ const defaultRounds = 8
 
 // shard is the shard that repaired rows belong to. It is none of a stream, and
 // its records are numbered on from the repair before.
-const shard = "icehose-repair"
+const shard = sink.RepairShard
 
 // Run repairs the keys of a plan through the sink. lake reads what store
 // writes. What keeps a table from being repaired is in its result; the error is
@@ -94,7 +94,7 @@ type alone struct{ sink.Store }
 // pauseAfter is the wait after the first round; each later one is longer by it.
 const pauseAfter = 200 * time.Millisecond
 
-func (r *repairer) run(ctx context.Context, store sink.Store) error {
+func (r *repairer) run(ctx context.Context, store sink.Store) (err error) {
 	if r.options.Changelogs && r.table.Mode != catalog.Changelog {
 		return errors.New("a mirror is not repaired by appending: --repair sink or --repair sql does it")
 	}
@@ -106,6 +106,7 @@ func (r *repairer) run(ctx context.Context, store sink.Store) error {
 	if err := r.begin(ctx, store); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, r.writer.Abandon()) }() // everything is flushed
 	for r.result.Rounds < r.options.Rounds {
 		before := r.lost()
 		written := len(r.open)
@@ -134,7 +135,10 @@ func (r *repairer) begin(ctx context.Context, store sink.Store) error {
 	one := *r.pipeline
 	one.Tables = []*catalog.Table{r.table}
 	o := r.options.Sink
-	o.Reject = func(_ sink.Offset, err *sink.RejectError) { r.rejected = err }
+	o.Reject = func(_ sink.Offset, err *sink.RejectError) error {
+		r.rejected = err
+		return nil
+	}
 	var err error
 	if r.writer, err = sink.Open(ctx, &one, alone{store}, o); err != nil {
 		return fmt.Errorf("open sink: %w", err)
@@ -204,7 +208,8 @@ func (r *repairer) write(ctx context.Context) error {
 }
 
 // deliverable is a row as the sink takes it. A row that stays has no commit
-// time: nobody may take it for a sign of how far the lake has come.
+// time: nobody may take it for a sign of how far the lake has come. When the
+// source was read, its position tells, and the history of a changelog by it.
 func (r *repairer) deliverable(m moment, source row) (*sink.Row, error) {
 	columns, data := r.table.LakeColumns()
 	values := make(map[string]any, len(columns))

@@ -112,7 +112,7 @@ func positionOf(ctx context.Context, p *catalog.Pipeline, t *catalog.Table, pinn
 	case kind != cdc.SourcePostgres && kind != cdc.SourceMySQL:
 		return "", fmt.Errorf("a position of kind %s cannot be read from a live source: repair from a dump (--final)", t.Position)
 	case pinned.Log.Low == nil:
-		return "", errors.New("the source's place in its log is not known, because a transaction runs on: try again when it has ended")
+		return "", errors.New("the source's place in its log is not known: a transaction runs on, or MySQL does not tell which do (want gtid_mode ON, or the right PROCESS): try again when it has ended")
 	}
 	return cdc.LoadPosition(p.EpochAt(at), *pinned.Log.Low, at, cdc.Origin{})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -34,7 +35,9 @@ func chaosLake(t *testing.T) sinktest.ChaosLake {
 	h := make(historian)
 	return sinktest.ChaosLake{
 		Open: func(ctx context.Context) (sink.Store, func() error, error) {
-			store, err := iceberg.Open(ctx, dir, iceberg.Options{Sync: func(f *os.File) error { return disk.Write(f.Name()) }})
+			store, err := iceberg.Open(ctx, dir, iceberg.Options{
+				Sync: func(f *os.File) error { return disk.Write(f.Name()) }, Retention: iceberg.Retention{SnapshotAge: -1},
+			})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -42,7 +45,8 @@ func chaosLake(t *testing.T) sinktest.ChaosLake {
 		},
 		Observe: h.observe,
 		Meddle:  meddle,
-		Disk:    disk, FlushRows: [2]int{12, 70},
+		Strikes: []sinktest.Strike{sinktest.Compacted, sinktest.DeletesCarried, sinktest.DeletedRemoved, sinktest.Expired},
+		Disk:    disk, FlushRows: [2]int{25, 110},
 		Remove: func() error { return os.RemoveAll(dir) },
 		Mirrors: []string{
 			"", "partition: [\"bucket(3, id)\"]", "readers: [duckdb]", "readers: [spark, snowflake]\n  partition: [\"bucket(4, id)\", part]",
@@ -52,8 +56,15 @@ func chaosLake(t *testing.T) sinktest.ChaosLake {
 }
 
 // A historian finds every state that a table has been in: each metadata file
-// is one, maintenance included. It holds that of the last state seen, by table.
-type historian map[string]string
+// is one, maintenance included, and each snapshot that it adds. It holds the last
+// state seen, by table.
+type historian map[string]seenState
+
+type seenState struct {
+	file     string
+	snapshot int64 // 0 for none
+	schema   int
+}
 
 func lakeTables(store sink.Store) (interface {
 	LoadTable(ctx context.Context, id table.Identifier) (*table.Table, error)
@@ -77,17 +88,15 @@ func (h historian) observe(ctx context.Context, store sink.Store, def *catalog.T
 		return nil, err
 	}
 	// The files since the last state seen, the newest first.
-	files := []string{current.MetadataLocation()}
+	last, files := h[def.Name()], []string{current.MetadataLocation()}
 	older := slices.Collect(current.Metadata().PreviousFiles())
 	for _, f := range slices.Backward(older) {
-		if f.MetadataFile == h[def.Name()] || h[def.Name()] == files[0] {
+		if f.MetadataFile == last.file || last.file == files[0] {
 			break
 		}
 		files = append(files, f.MetadataFile)
 	}
-	h[def.Name()] = files[0]
 	var states []sinktest.Snapshot
-	var before *table.Table
 	for _, file := range slices.Backward(files) {
 		state := current
 		if file != files[0] {
@@ -96,25 +105,51 @@ func (h historian) observe(ctx context.Context, store sink.Store, def *catalog.T
 			}
 		}
 		s := sinktest.Snapshot{Properties: state.Properties()}
-		if n := len(states); n > 0 && sameRows(before, state) {
-			s.Columns, s.Rows = states[n-1].Columns, states[n-1].Rows
-		} else if s.Columns, s.Rows, err = readState(ctx, state, def); err != nil {
-			return nil, fmt.Errorf("read table of %s: %w", file, err)
+		before := last
+		if last = (seenState{file: file, schema: state.Schema().ID}); state.CurrentSnapshot() != nil {
+			last.snapshot = state.CurrentSnapshot().SnapshotID
 		}
-		before, states = state, append(states, s)
+		if n := len(states); n > 0 && last.snapshot == before.snapshot && last.schema == before.schema {
+			s.Columns, s.Rows = states[n-1].Columns, states[n-1].Rows
+			states = append(states, s)
+			continue
+		}
+		for _, snapshot := range newSnapshots(state, before.snapshot) {
+			if s.Columns, s.Rows, err = readState(ctx, state, snapshot, def); err != nil {
+				return nil, fmt.Errorf("read snapshot %d of %s: %w", snapshot, file, err)
+			}
+			states = append(states, s)
+		}
 	}
+	h[def.Name()] = last
 	return states, nil
 }
 
-// sameRows reports whether two states have the same snapshot and columns.
-func sameRows(a, b *table.Table) bool {
-	one, other := a.CurrentSnapshot(), b.CurrentSnapshot()
-	return one != nil && other != nil && one.SnapshotID == other.SnapshotID && a.Schema().ID == b.Schema().ID
+// newSnapshots returns the snapshots of a state that come behind another, the
+// oldest first; only the newest if they do not. A commit may make several, of
+// the same rows. 0 is no snapshot.
+func newSnapshots(state *table.Table, before int64) []int64 {
+	newest := state.CurrentSnapshot()
+	if newest == nil {
+		return []int64{0}
+	}
+	var ids []int64
+	for s := newest; s != nil && s.SnapshotID != before; {
+		if ids = append(ids, s.SnapshotID); s.ParentSnapshotID == nil {
+			break
+		}
+		if *s.ParentSnapshotID == before {
+			slices.Reverse(ids)
+			return ids
+		}
+		s = state.SnapshotByID(*s.ParentSnapshotID)
+	}
+	return []int64{newest.SnapshotID}
 }
 
-// readState reads all rows of the current snapshot of a state with the library
-// alone.
-func readState(ctx context.Context, state *table.Table, def *catalog.Table) (names []string, rows [][]string, err error) {
+// readState reads all rows of a snapshot of a state with the library alone; the
+// newest as any reader does, who does not name it.
+func readState(ctx context.Context, state *table.Table, snapshot int64, def *catalog.Table) (names []string, rows [][]string, err error) {
 	lake, _ := def.LakeColumns()
 	columns := slices.DeleteFunc(slices.Clone(lake), func(c catalog.Column) bool {
 		_, ok := state.Schema().FindFieldByName(c.Name)
@@ -123,10 +158,14 @@ func readState(ctx context.Context, state *table.Table, def *catalog.Table) (nam
 	for _, c := range columns {
 		names = append(names, c.Name)
 	}
-	if state.CurrentSnapshot() == nil {
+	if snapshot == 0 {
 		return names, nil, nil
 	}
-	_, batches, err := state.Scan(table.WithSelectedFields(names...)).ToArrowRecords(ctx)
+	scan := []table.ScanOption{table.WithSelectedFields(names...)}
+	if snapshot != state.CurrentSnapshot().SnapshotID {
+		scan = append(scan, table.WithSnapshotID(snapshot))
+	}
+	_, batches, err := state.Scan(scan...).ToArrowRecords(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,32 +194,82 @@ func readState(ctx context.Context, state *table.Table, def *catalog.Table) (nam
 	return names, rows, nil
 }
 
-// meddle maintains a table as other people's tools do: it rewrites the manifests
-// and lets old snapshots go.
-func meddle(ctx context.Context, store sink.Store, def *catalog.Table) error {
+// meddle maintains a table as its owner does, or other people's tools.
+func meddle(ctx context.Context, store sink.Store, def *catalog.Table, r *rand.Rand) (sinktest.Tally, error) {
+	if s, ok := store.(*iceberg.Store); ok && r.IntN(3) > 0 {
+		return compact(ctx, s, def, r)
+	}
+	return meddleAsOthers(ctx, store, def)
+}
+
+// compact maintains a table by limits so small that something is due. Files
+// that are large by them stay, so that deletes are carried over to them.
+func compact(ctx context.Context, store *iceberg.Store, def *catalog.Table, r *rand.Rand) (sinktest.Tally, error) {
+	m := iceberg.Maintenance{
+		TargetFileSize: 1 << 20, MinFiles: 2 + r.IntN(3), DeleteFiles: 1 + r.IntN(3), DeleteRatio: []float64{0.05, 1, 100}[r.IntN(3)],
+		SkipExpire: true, SkipOrphans: true, // what is not looked at yet must not go
+	}
+	layout, err := store.Layout(ctx, def)
+	if err != nil {
+		return nil, err
+	}
+	m.Loosen()
+	if mean := layout.Bytes / int64(max(1, layout.DataFiles)); mean > 0 && r.IntN(3) > 0 {
+		m.TargetFileSize = mean * 4 / 3 // three quarters of it are not small any more
+	}
+	m.MaxRewrite = m.TargetFileSize << (1 + r.IntN(4))
+	report, err := store.Maintain(ctx, def, m)
+	if err != nil {
+		return nil, err
+	}
+	struck := make(sinktest.Tally)
+	for _, rewrite := range report.Rewrites {
+		if rewrite.DataFiles > 0 {
+			struck[sinktest.Compacted]++
+		}
+		if rewrite.Carried {
+			struck[sinktest.DeletesCarried]++
+		}
+		if rewrite.Why == iceberg.DeletedRows {
+			struck[sinktest.DeletedRemoved]++
+		}
+	}
+	return struck, nil
+}
+
+// meddleAsOthers rewrites the manifests and lets old snapshots go, past the
+// store.
+func meddleAsOthers(ctx context.Context, store sink.Store, def *catalog.Table) (sinktest.Tally, error) {
 	tables, err := lakeTables(store)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	current, err := tables.LoadTable(ctx, table.Identifier{def.Database(), def.Name()})
 	if err != nil || current.CurrentSnapshot() == nil {
-		return err
+		return nil, err
 	}
 	tx := current.NewTransaction()
 	if _, err := tx.RewriteManifests(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if current, err = tx.Commit(ctx); err != nil {
-		return err
+		return nil, err
+	}
+	struck := make(sinktest.Tally)
+	if len(current.Metadata().Snapshots()) > othersKeep {
+		struck[sinktest.Expired]++
 	}
 	tx = current.NewTransaction()
-	if err := tx.ExpireSnapshots(table.WithRetainLast(3), table.WithOlderThan(0)); err != nil {
-		return err
+	if err := tx.ExpireSnapshots(table.WithRetainLast(othersKeep), table.WithOlderThan(0)); err != nil {
+		return nil, err
 	}
 	// The library joins what its clean-up says to a commit that has happened,
 	// and removes a file that several old snapshots name once for each.
-	if _, err = tx.Commit(ctx); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if _, err = tx.Commit(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	return err
+	return struck, nil
 }
+
+// othersKeep is how many snapshots other people's tools leave.
+const othersKeep = 3

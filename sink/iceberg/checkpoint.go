@@ -25,7 +25,7 @@ func (s *Store) WriteCheckpoint(ctx context.Context, name string, data []byte) e
 	place := s.location + "/" + name
 	if isLocal(place) {
 		if err := s.disk.replaceFile(place, data); err != nil {
-			return fmt.Errorf("write checkpoint: %w", err)
+			return s.lasting(fmt.Errorf("write checkpoint: %w", err))
 		}
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *Store) WriteCheckpoint(ctx context.Context, name string, data []byte) e
 		err = files.WriteFile(place, data)
 	}
 	if err != nil {
-		return fmt.Errorf("write checkpoint: %w", oneLine(err))
+		return s.lasting(fmt.Errorf("write checkpoint: %w", oneLine(err)))
 	}
 	return nil
 }

@@ -24,8 +24,9 @@ func (t *lakeTable) Commit(ctx context.Context, b *sink.Batch) error {
 		if errors.Is(err, table.ErrCommitFailed) {
 			err = fmt.Errorf("%w: %w", sink.ErrConflict, err)
 		}
-		return oneLine(err)
+		return t.store.lasting(oneLine(err))
 	}
+	t.written = nil
 	// The commit has happened: nothing from here on may say otherwise.
 	current, err := t.current(ctx)
 	if err == nil {
@@ -51,6 +52,7 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	if current.Properties()[sink.PropertyCommit] != b.Parent || b.Snapshot != nil && snapshotID(current) != *b.Snapshot {
 		return sink.ErrConflict
 	}
+	t.look(current)
 	for _, f := range b.Files {
 		files, location, err := fileAccess(ctx, current, f.Name)
 		if err != nil {
@@ -75,6 +77,9 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 			return err
 		}
 	}
+	if err := snapshotted(ctx, tx, current, iceberg.Properties{sink.PropertyCommit: b.ID}); err != nil {
+		return err
+	}
 	if err := tx.SetProperties(b.Properties); err != nil {
 		return err
 	}
@@ -86,6 +91,34 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 		t.count(done)
 	}
 	return err
+}
+
+// snapshotted makes a snapshot of no files where a transaction has made none, so
+// that every commit moves the table's head: that is all a catalog which is a
+// server compares (the SQL and the Glue catalog read the table again and put the
+// properties of a commit on top of whatever they find). Without it a rival whose
+// commit was built before one of notes alone would undo that.
+func snapshotted(ctx context.Context, tx *table.Transaction, current *table.Table, summary iceberg.Properties) error {
+	staged, err := tx.StagedTable()
+	if err != nil {
+		return err
+	}
+	if snapshotID(staged.Table) != snapshotID(current) {
+		return nil
+	}
+	schema, err := table.SchemaToArrowSchema(staged.Schema(), nil, true, false)
+	if err != nil {
+		return err
+	}
+	none, err := array.NewRecordReader(schema, nil)
+	if err != nil {
+		return err
+	}
+	defer none.Release()
+	if err := tx.Append(ctx, none, summary); err != nil {
+		return fmt.Errorf("append nothing: %w", err)
+	}
+	return nil
 }
 
 // snapshotID returns the newest snapshot of a table, 0 for none.
@@ -105,19 +138,29 @@ func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, target *ta
 	if b.Deletes.Len() > 0 && t.definition.DeleteFormat() == catalog.CopyOnWrite {
 		return t.copyOnWrite(ctx, tx, target, b, summary)
 	}
-	delta := tx.NewRowDelta(summary)
-	if b.Deletes.Len() > 0 {
-		files, err := t.writeDeletes(ctx, tx, target, b.Deletes)
-		if err != nil {
-			return fmt.Errorf("write deletes: %w", err)
+	w, spec := t.written, target.Spec()
+	if w == nil || w.batch != b.ID || w.schema != target.Schema().ID || w.spec != spec.ID() {
+		w = &written{batch: b.ID, schema: target.Schema().ID, spec: spec.ID()}
+		var err error
+		if b.Deletes.Len() > 0 {
+			if w.deletes, err = t.writeDeletes(ctx, tx, target, b.Deletes); err != nil {
+				return fmt.Errorf("write deletes: %w", err)
+			}
 		}
-		delta.AddDeletes(files...)
+		if w.rows, err = t.writeRows(ctx, target, nil, b.Inserts); err != nil {
+			return fmt.Errorf("write rows: %w", err)
+		}
+		t.written = w
 	}
-	files, err := t.writeRows(ctx, target, nil, b.Inserts)
-	if err != nil {
-		return fmt.Errorf("write rows: %w", err)
-	}
-	return delta.AddRows(files...).Commit(ctx)
+	return tx.NewRowDelta(summary).AddDeletes(w.deletes...).AddRows(w.rows...).Commit(ctx)
+}
+
+// A written batch is one whose files are there, for another attempt: when only
+// the table's head has moved they are as good as they were.
+type written struct {
+	batch         string
+	schema, spec  int
+	rows, deletes []iceberg.DataFile
 }
 
 // writeDeletes writes equality deletes. Their files say to which partition they
@@ -149,7 +192,7 @@ func (t *lakeTable) writeRows(ctx context.Context, target *table.Table, kept ite
 	if kept != nil {
 		batches = concat(shape.fit(kept), batches)
 	}
-	tuned, err := t.store.tuned(target)
+	tuned, err := t.store.tuned(target, plainColumns(rows, t.names()))
 	if err != nil {
 		return nil, err
 	}
@@ -316,24 +359,28 @@ func (t *lakeTable) drop(ctx context.Context, current *table.Table, names []stri
 }
 
 const (
-	// expireAt is the number of snapshots at which old ones go, keepSnapshots
-	// how many stay. Without it each commit costs more than the last.
-	expireAt      = 64
-	keepSnapshots = 20
+	// expireEvery is how many snapshots must be to go before they do.
+	expireEvery = 44
+	// mergeEvery is after how many commits manifests are merged.
+	mergeEvery = 44
 )
 
-// maintain keeps the table's metadata small.
-func (t *lakeTable) maintain(ctx context.Context, current *table.Table) error {
-	if len(current.Metadata().Snapshots()) < expireAt {
+// maintain keeps the table's metadata small: without it each commit costs more
+// than the last.
+func (t *lakeTable) maintain(ctx context.Context, current *table.Table) (err error) {
+	if last := current.Metadata().LastSequenceNumber(); unmerged(current) >= mergeEvery && last >= t.merged+mergeEvery {
+		t.merged = last
+		if current, err = rewriteManifests(ctx, current); err != nil {
+			return err
+		}
+	}
+	if t.store.retention.expiry(current, now()).gone < expireEvery {
 		return nil
 	}
-	current, err := rewriteManifests(ctx, current)
+	gone, err := expireSnapshots(ctx, current, t.store.retention, now())
 	if err != nil {
 		return err
 	}
-	if _, err := expireSnapshots(ctx, current, keepSnapshots, 0); err != nil {
-		return err
-	}
-	t.store.log.InfoContext(ctx, "snapshots expired", slog.String("table", t.name()))
+	t.store.log.InfoContext(ctx, "snapshots expired", slog.String("table", t.name()), slog.Int("snapshots", gone))
 	return nil
 }

@@ -88,7 +88,7 @@ func TestEvolution(t *testing.T) {
 				t.Fatalf("rows (-want +got):\n%s", diff)
 			}
 			after := loadTable(t, store, def)
-			if s := after.CurrentSnapshot(); s.SchemaID == nil || *s.SchemaID != after.Schema().ID || len(after.Metadata().Snapshots()) != 2 {
+			if s := after.CurrentSnapshot(); s.SchemaID == nil || *s.SchemaID != after.Schema().ID || len(after.Metadata().Snapshots()) != 3 {
 				t.Errorf("snapshot %v of schema %d", s, after.Schema().ID)
 			}
 			// One commit, not one for the columns and one for the rows: since before
@@ -238,7 +238,10 @@ tables:
 	var rejected []sink.Reason
 	s, err := sink.Open(t.Context(), after, store, sink.Options{
 		Refused: func(t *catalog.Table, err error) { refused = append(refused, t.Name()) },
-		Reject:  func(_ sink.Offset, err *sink.RejectError) { rejected = append(rejected, err.Reason) },
+		Reject: func(_ sink.Offset, err *sink.RejectError) error {
+			rejected = append(rejected, err.Reason)
+			return nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,8 @@ type Options struct {
 	// ReadOnly it may write tables that no sink writes, through Store.Tables.
 	Beside bool
 	// Sync forces a file or a folder that was written to the disk; default
-	// File.Sync. A lake that nobody will miss can do without.
+	// File.Sync. A lake that nobody will miss can do without: with a Sync that
+	// is given, a SQLite catalog is not forced to the disk either.
 	Sync func(*os.File) error
 	// Parquet holds table properties that the sink's data files are written
 	// with where the table does not say otherwise; default DefaultParquet().
@@ -69,6 +70,8 @@ type Options struct {
 	// Properties are given to the storage of OpenSQLite in iceberg-go's words,
 	// such as s3.endpoint.
 	Properties map[string]string
+	// Retention says which snapshots stay when commits expire old ones.
+	Retention Retention
 	// Log receives what maintenance did; default none.
 	Log *slog.Logger
 }
@@ -90,17 +93,20 @@ func (o *Options) defaults() {
 // share a position.
 func DefaultParquet() map[string]string {
 	return map[string]string{
-		table.ParquetCompressionLevelKey:                                       "1",
-		"write.parquet.dict-encoding-enabled.column." + catalog.ColumnPosition: "false",
+		table.ParquetCompressionLevelKey:      "1",
+		dictionaryOf + catalog.ColumnPosition: "false",
 	}
 }
 
-// tuned returns the table with the properties of Options.Parquet that it lacks.
-func (s *Store) tuned(t *table.Table) (*table.Table, error) {
+// tuned returns the table with the properties of Options.Parquet, and of those
+// given, that it lacks.
+func (s *Store) tuned(t *table.Table, more iceberg.Properties) (*table.Table, error) {
 	missing := make(iceberg.Properties)
-	for name, value := range s.parquet {
-		if _, ok := t.Properties()[name]; !ok {
-			missing[name] = value
+	for _, properties := range []map[string]string{more, s.parquet} {
+		for name, value := range properties {
+			if _, ok := t.Properties()[name]; !ok {
+				missing[name] = value
+			}
 		}
 	}
 	if len(missing) == 0 {
@@ -127,7 +133,9 @@ type Store struct {
 	readOnly   bool
 	beside     bool // no lock
 	disk       *disk
+	pragma     string // of the SQLite catalog: whether it is forced to the disk
 	parquet    map[string]string
+	retention  Retention
 	log        *slog.Logger
 	db         *sql.DB // nil behind a server
 	catalog    *lakeCatalog
@@ -152,13 +160,16 @@ const (
 	lockFile      = "lock.db"
 	warehouse     = "warehouse"
 	catalogName   = "icehose"
-	catalogPragma = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_txlock=immediate"
+	catalogPragma = "_pragma=busy_timeout(10000)&_txlock=immediate"
+
+	catalogSynced   = "&_pragma=synchronous(FULL)"
+	catalogUnsynced = "&_pragma=synchronous(OFF)"
 )
 
 func newStore(name string, o Options) *Store {
 	o.defaults()
 	useDisk()
-	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: &disk{sync: o.Sync}, parquet: o.Parquet, properties: o.Properties, log: o.Log}
+	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: &disk{sync: o.Sync}, pragma: catalogSynced, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
 }
 
 // Open opens the lake in dir and creates it if there is none.
@@ -188,6 +199,9 @@ func OpenLake(l *lake.Lake, name string, o Options) (*Store, error) {
 
 func openFile(ctx context.Context, name, path, lockPath string, o Options) (*Store, error) {
 	s := newStore(name, o)
+	if o.Sync != nil {
+		s.pragma = catalogUnsynced
+	}
 	err := s.openFile(ctx, path, lockPath, o.Warehouse)
 	if err != nil {
 		return nil, fmt.Errorf("open lake %s: %w", name, oneLine(err))
@@ -248,7 +262,7 @@ func (s *Store) openCatalog(ctx context.Context, path string) error {
 		mode, create = "ro", "false"
 	}
 	var err error
-	if s.db, err = sql.Open("sqlite", dataSource(path, mode)+"&"+catalogPragma); err != nil {
+	if s.db, err = sql.Open("sqlite", dataSource(path, mode)+"&"+catalogPragma+s.pragma); err != nil {
 		return fmt.Errorf("open catalog: %w", err)
 	}
 	var verdict string

@@ -386,7 +386,10 @@ func TestLostFiles(t *testing.T) {
 func TestMetadataStaysSmall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	store := open(t, dir)
+	store, err := iceberg.Open(context.WithoutCancel(t.Context()), dir, iceberg.Options{Retention: iceberg.Retention{MaxSnapshots: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer closeStore(t, store)
 	parent := ""
 	for i := range 140 {

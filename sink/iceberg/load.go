@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,12 +17,17 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	"icehose/cdc"
 	"icehose/internal/canon/canonarrow"
 	"icehose/sink"
 )
 
 // ErrNotEmpty is wrapped by BeginLoad of a mirror that has rows.
 var ErrNotEmpty = errors.New("the table has rows already")
+
+// ErrBelow is wrapped by Load.Admit when the table knows of changes that the
+// load cannot reflect.
+var ErrBelow = errors.New("the floor is below what the table has already: changes from the floor on would be lost, since they are not read again")
 
 // A Load fills a table in one commit, past the sink. It writes data files while
 // rows come, side by side, and names them in the table when all are there.
@@ -32,6 +38,9 @@ type Load struct {
 	parent  string // commit id of the table then
 	target  *table.Table
 	shape   *shape
+
+	admitted bool
+	rewound  map[string]string // notes to set instead; nil for none
 
 	mu      sync.Mutex
 	files   []iceberg.DataFile
@@ -94,6 +103,44 @@ func (l *Load) evolve(ctx context.Context) error {
 	l.target, l.table.pending = target, false
 	return nil
 }
+
+// Admit refuses a load that would lose changes (ErrBelow): one of a mirror that
+// has noted records of its stream, and has a position above upto, that of every
+// change which the load reflects at most. With rewind it takes the load, and
+// the notes of what was handled go with its commit: the changes from the floor
+// on must then be read again. Commit asks it with the position of the load if
+// nobody has before. It passes over the positions of all rows.
+func (l *Load) Admit(ctx context.Context, upto cdc.Position, rewind bool) error {
+	if err := l.admit(ctx, upto, rewind); err != nil {
+		return fmt.Errorf("load table %s: %w", l.table.name(), oneLine(err))
+	}
+	return nil
+}
+
+func (l *Load) admit(ctx context.Context, upto cdc.Position, rewind bool) error {
+	definition := l.table.definition
+	notes := l.target.Properties()
+	if definition.Mode == catalog.Mirror && definition.Position.Source != cdc.SourceNone && sink.Handles(notes) {
+		highest, err := sink.HighestIn(ctx, definition, l.table)
+		if err != nil {
+			return err
+		}
+		switch {
+		case highest <= upto:
+		case !rewind:
+			return fmt.Errorf("%w (the load reflects changes up to %s, the table has one of %s)", ErrBelow, upto, highest)
+		default:
+			if l.rewound, err = sink.Rewound(notes); err != nil {
+				return err
+			}
+		}
+	}
+	l.admitted = true
+	return nil
+}
+
+// Rewinds reports whether the notes of what a sink has handled go with the commit.
+func (l *Load) Rewinds() bool { return l.rewound != nil }
 
 // Filled reports whether the table had rows when the load began.
 func (l *Load) Filled() bool { return l.filled }
@@ -174,12 +221,20 @@ func (l *Load) commit(ctx context.Context, note sink.LoadNote) error {
 	if err != nil {
 		return err
 	}
+	if !l.admitted {
+		if err := l.admit(ctx, note.Position, false); err != nil {
+			return err
+		}
+	}
 	current, err := l.table.current(ctx)
 	if err != nil {
 		return err
 	}
 	if current.Properties()[sink.PropertyCommit] != l.parent {
 		return fmt.Errorf("%w while it was loaded: stop the sink, and load again", sink.ErrConflict)
+	}
+	if err := checkWritten(ctx, current, l.files); err != nil {
+		return err
 	}
 	id := rand.Text()
 	properties := iceberg.Properties{sink.PropertyCommit: id, sink.PropertyLoad: text}
@@ -188,9 +243,10 @@ func (l *Load) commit(ctx context.Context, note sink.LoadNote) error {
 		return err
 	}
 	if l.replace {
-		// The load is above every change that a tombstone could be of.
+		// The load is above every change that a tombstone could be of: see Admit.
 		properties[sink.PropertyTombstones] = "[]"
 	}
+	maps.Copy(properties, l.rewound)
 	if err := l.stage(ctx, tx, current, iceberg.Properties{sink.PropertyCommit: id}); err != nil {
 		return err
 	}
@@ -231,7 +287,7 @@ func (l *Load) stage(ctx context.Context, tx *table.Transaction, current *table.
 	case len(l.files) > 0:
 		return tx.NewRowDelta(summary).AddRows(l.files...).Commit(ctx)
 	}
-	return nil // an empty source: the notes are all there is
+	return snapshotted(ctx, tx, current, summary) // an empty source: the notes are all there is
 }
 
 // Discard removes the files that were written. After a commit whose outcome

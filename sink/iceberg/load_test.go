@@ -244,3 +244,96 @@ func TestLoadBesideWriter(t *testing.T) {
 		t.Errorf("%d rows, want %d", len(rows), len(w.current))
 	}
 }
+
+// A load whose floor is below what the sink has brought would lose what came in
+// between, since nobody reads that again, and bring back what was deleted then.
+// It is refused, whoever asks and whatever knows of the newest change; with
+// rewind it is taken, and the same stream makes the table whole again.
+func TestLoadBelow(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		changes []cdc.Operation // of the keys 1, 2, ...: their first change is an update
+		replace bool
+	}{
+		{"a row is the newest", []cdc.Operation{cdc.Delete, cdc.Update}, true},
+		{"a deleted key is the newest", []cdc.Operation{cdc.Update, cdc.Delete}, true},
+		{"an emptied mirror", []cdc.Operation{cdc.Delete, cdc.Delete}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, "mirror", "", "")
+			stream := func() {
+				w.t.Helper()
+				w.n = 0
+				for i := range test.changes {
+					w.deliver(1+i, cdc.Update)
+				}
+				for i, o := range test.changes {
+					w.deliver(1+i, o)
+				}
+				w.flush()
+			}
+			stream()
+			w.check("before")
+			at := func(floor uint64) sink.LoadNote {
+				note := w.note(10)
+				position, err := cdc.LoadPosition(0, cdc.Body{Lo: floor}, note.Since, cdc.Origin{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				note.Position = position
+				return note
+			}
+			begin := func() *iceberg.Load {
+				t.Helper()
+				load, err := w.store.BeginLoad(t.Context(), w.def, test.replace)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return load
+			}
+			low := at(3) // the last change is at 4
+			load := begin()
+			if err := load.Admit(t.Context(), low.Position, false); !errors.Is(err, iceberg.ErrBelow) {
+				t.Errorf("admitted: %v", err)
+			}
+			if err := load.Write(t.Context(), w.loadRows(0, 10)); err != nil {
+				t.Fatal(err)
+			}
+			if err := load.Commit(t.Context(), low); !errors.Is(err, iceberg.ErrBelow) {
+				t.Errorf("committed: %v", err)
+			}
+			if err := load.Discard(t.Context()); err != nil {
+				t.Error(err)
+			}
+			w.check("after a load that was refused")
+			load = begin()
+			if err := load.Admit(t.Context(), at(5).Position, false); err != nil {
+				t.Errorf("above everything: %v", err)
+			}
+
+			load = begin()
+			if err := load.Admit(t.Context(), low.Position, true); err != nil {
+				t.Fatal(err)
+			}
+			rows := func(yield func([][]byte, error) bool) {
+				for row, err := range w.loadRows(1, 3) {
+					row[3] = []byte(low.Position)
+					if !yield(row, err) {
+						return
+					}
+				}
+			}
+			if err := errors.Join(load.Write(t.Context(), rows), load.Commit(t.Context(), low)); err != nil {
+				t.Fatal(err)
+			}
+			w.open()
+			if handled := w.sink.Handled(); len(handled) > 0 {
+				t.Errorf("handled %v after a load with rewind", handled)
+			}
+			stream()
+			w.check("after the stream was read once more")
+		})
+	}
+}

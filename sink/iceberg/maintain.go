@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/apache/iceberg-go/table"
@@ -32,12 +30,10 @@ type Maintenance struct {
 	// MaxRewrite bounds the bytes of data files that one commit rewrites;
 	// default 1 GiB. What is left is the next run's.
 	MaxRewrite int64
-	// KeepSnapshots is how many snapshots stay whatever their age; default 20.
-	KeepSnapshots int
-	// SnapshotAge is the age up to which others stay too; default 0, none.
-	SnapshotAge time.Duration
+	// Retention says which snapshots stay.
+	Retention Retention
 	// OrphanAge is how old a file that nothing speaks of must be before it is
-	// removed: a younger one may belong to a commit that is being made.
+	// removed: a younger one may belong to a load or a commit that is being made.
 	// Default 72 hours, at least MinOrphanAge.
 	OrphanAge time.Duration
 	// Every is how many files a table gains between two runs of a Maintainer;
@@ -49,10 +45,15 @@ type Maintenance struct {
 	Plan bool
 	// Progress is told of each data file that was rewritten.
 	Progress func(files int, bytes int64)
+
+	planned func() // called when orphans were looked for, before any is removed
+	loose   bool   // sizes and ratios may be what makes no sense
 }
 
-// MinOrphanAge is the least Maintenance.OrphanAge: no commit takes longer.
-const MinOrphanAge = time.Hour
+// MinOrphanAge is the least Maintenance.OrphanAge. A load of a large table
+// writes files for hours before its only commit names them; one that takes
+// longer than this notices at that commit that they are gone.
+const MinOrphanAge = 24 * time.Hour
 
 func (m *Maintenance) defaults() error {
 	setDefault(&m.TargetFileSize, 128<<20)
@@ -60,24 +61,21 @@ func (m *Maintenance) defaults() error {
 	setDefault(&m.DeleteFiles, 8)
 	setDefault(&m.DeleteRatio, 0.2)
 	setDefault(&m.MaxRewrite, 1<<30)
-	setDefault(&m.KeepSnapshots, keepSnapshots)
 	setDefault(&m.OrphanAge, 72*time.Hour)
 	setDefault(&m.Every, 32)
 	switch {
-	case m.TargetFileSize < 1<<20:
+	case m.TargetFileSize < 1<<20 && !m.loose:
 		return errors.New("target file size: want 1 MiB or more")
-	case m.MinFiles < 2 || m.DeleteFiles < 1 || m.KeepSnapshots < 1 || m.Every < 1:
-		return errors.New("files that make a rewrite: want 2 or more; delete files, snapshots to keep and files between runs: 1 or more")
-	case m.DeleteRatio <= 0 || m.DeleteRatio > 1:
+	case m.MinFiles < 2 || m.DeleteFiles < 1 || m.Every < 1:
+		return errors.New("files that make a rewrite: want 2 or more; delete files and files between runs: 1 or more")
+	case m.DeleteRatio <= 0 || m.DeleteRatio > 1 && !m.loose:
 		return errors.New("delete ratio: want a number above 0, up to 1")
 	case m.MaxRewrite < m.TargetFileSize:
 		return errors.New("bytes to rewrite in one commit: want the target file size or more")
-	case m.SnapshotAge < 0:
-		return errors.New("snapshot age: want 0 or more")
 	case m.OrphanAge < MinOrphanAge:
-		return fmt.Errorf("orphan age: want %s or more, since a younger file may belong to a commit that is being made", MinOrphanAge)
+		return fmt.Errorf("orphan age: want %s or more, since a younger file may belong to a load or a commit that is being made", MinOrphanAge)
 	}
-	return nil
+	return m.Retention.Check()
 }
 
 // Check reports what is wrong with the settings.
@@ -109,6 +107,9 @@ type Rewrite struct {
 	DeleteFiles int           `json:"delete_files"` // removed
 	Bytes       int64         `json:"bytes"`        // of the data files replaced
 	Rows        int64         `json:"rows"`         // in them, deleted ones included
+	// Carried says that older data files stay, and the deletes that act on them
+	// were put together.
+	Carried bool `json:"carried,omitempty"`
 }
 
 // A RewriteReason says why files are rewritten.
@@ -243,7 +244,8 @@ func (k *keeper) expire(ctx context.Context) error {
 	if k.m.Plan {
 		// The library knows which snapshots are kept: ask a transaction that is not committed.
 		tx := current.NewTransaction()
-		if err := tx.ExpireSnapshots(table.WithRetainLast(k.m.KeepSnapshots), table.WithOlderThan(k.m.SnapshotAge)); err != nil {
+		e := k.m.Retention.expiry(current, now())
+		if err := e.stage(tx); err != nil {
 			return fmt.Errorf("expire snapshots: %w", err)
 		}
 		staged, err := tx.StagedTable()
@@ -253,39 +255,8 @@ func (k *keeper) expire(ctx context.Context) error {
 		k.report.ExpiredSnapshots = len(current.Metadata().Snapshots()) - len(staged.Metadata().Snapshots())
 		return nil
 	}
-	k.report.ExpiredSnapshots, err = expireSnapshots(ctx, current, k.m.KeepSnapshots, k.m.SnapshotAge)
+	k.report.ExpiredSnapshots, err = expireSnapshots(ctx, current, k.m.Retention, now())
 	return err
-}
-
-// expireSnapshots removes the snapshots that are neither among the newest nor
-// young, with the files that only they have, and returns how many.
-func expireSnapshots(ctx context.Context, current *table.Table, keep int, age time.Duration) (int, error) {
-	before := len(current.Metadata().Snapshots())
-	if before <= keep {
-		return 0, nil
-	}
-	tx := current.NewTransaction()
-	if err := tx.ExpireSnapshots(table.WithRetainLast(keep), table.WithOlderThan(age)); err != nil {
-		return 0, fmt.Errorf("expire snapshots: %w", err)
-	}
-	expired, err := tx.Commit(ctx)
-	// Files are removed after the commit, and the library tries some that an
-	// earlier expiry has removed.
-	if err != nil && (expired == nil || !onlyMissing(err)) {
-		return 0, fmt.Errorf("expire snapshots: %w", conflict(err))
-	}
-	return before - len(expired.Metadata().Snapshots()), nil
-}
-
-// onlyMissing reports whether all of the errors joined in err say that a file
-// was not there.
-func onlyMissing(err error) bool {
-	switch joined := err.(type) { //nolint:errorlint // the tree itself is looked at
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyMissing(e) })
-	default:
-		return errors.Is(err, fs.ErrNotExist)
-	}
 }
 
 // conflict marks an error of the library as the sink's, where it says that
@@ -316,7 +287,7 @@ func (s *Store) NewMaintainer(tables []*catalog.Table, m Maintenance) (*Maintain
 }
 
 // Run maintains the tables that have gained Maintenance.Every files since the
-// last run, or have many snapshots, and logs what it did. It looks for orphans
+// last run, or have many snapshots to expire, and logs what it did. It looks for orphans
 // in its first run only. All tables are tried; a conflict with another writer
 // is no error, since the next run comes. A done context ends it between two
 // commits.
@@ -337,8 +308,7 @@ func (m *Maintainer) runTable(ctx context.Context, i int, t *catalog.Table) erro
 	if err != nil {
 		return fmt.Errorf("maintain table %s.%s: %w", t.Database(), t.Name(), oneLine(err))
 	}
-	snapshots := len(current.Metadata().Snapshots())
-	due := summaryFiles(current)-m.files[i] >= int64(m.m.Every) || snapshots >= max(expireAt, 2*m.m.KeepSnapshots)
+	due := summaryFiles(current)-m.files[i] >= int64(m.m.Every) || m.m.Retention.expiry(current, now()).gone >= expireEvery
 	if !due && m.orphans {
 		return nil
 	}

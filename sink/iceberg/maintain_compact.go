@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -139,9 +140,11 @@ func (k *keeper) discard(ctx context.Context, current *table.Table, w *rewritten
 
 // removeFiles removes files that no commit names.
 func removeFiles(ctx context.Context, current *table.Table, files []iceberg.DataFile) error {
-	fs, err := current.FS(ctx)
+	storage, err := current.FS(ctx)
 	for i := 0; err == nil && i < len(files); i++ {
-		err = fs.Remove(files[i].FilePath())
+		if err = storage.Remove(files[i].FilePath()); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("remove files of no use: %w", err)
@@ -231,8 +234,8 @@ func (k *keeper) commit(ctx context.Context, current *table.Table, w *rewritten)
 		return fmt.Errorf("commit rewrite: %w", err)
 	}
 	notes := iceberg.Properties{maintenanceID: w.id}
-	if id := current.Properties()[sink.PropertyCommit]; id != "" {
-		notes[sink.PropertyCommit] = id // the rows are those of this commit of the sink
+	if isOwn(current) { // the rows are those of this commit of the sink
+		notes[sink.PropertyCommit] = current.Properties()[sink.PropertyCommit]
 	}
 	if w.fold {
 		// The new rows and the deletes of the older ones come first, then what

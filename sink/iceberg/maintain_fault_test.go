@@ -141,6 +141,53 @@ func TestMaintainOrphans(t *testing.T) {
 	w.check("after the orphans were removed")
 }
 
+// A load writes its files long before its commit names them: what it has named
+// when the orphans are known is spared, and files that went before that are
+// noticed by its commit, which leaves the table as it was.
+func TestMaintainOrphansBesideLoad(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"commits in time": false, "commits too late": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, "mirror", "", "")
+			load, err := w.store.BeginLoad(t.Context(), w.def, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := load.Write(t.Context(), w.loadRows(0, 500)); err != nil {
+				t.Fatal(err)
+			}
+			w.age(100 * time.Hour)
+			settings := iceberg.Maintenance{SkipCompact: true, SkipExpire: true}
+			planned := 0
+			settings.SetPlanned(func() {
+				if planned++; !late {
+					err = load.Commit(t.Context(), w.note(500))
+				}
+			})
+			report := w.maintain(settings)
+			if late {
+				err = load.Commit(t.Context(), w.note(500))
+			}
+			if planned != 1 || (len(report.Orphans) > 0) != late || (err != nil) != late {
+				t.Fatalf("orphans looked for %d times, removed %v, load %v", planned, report.Orphans, err)
+			}
+			if late {
+				if oneLine(t, err); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "commit load: a file that was written is gone") {
+					t.Errorf("load: %v", err)
+				}
+				if err := load.Discard(t.Context()); err != nil {
+					t.Errorf("discard: %v", err)
+				}
+			} else {
+				w.expectLoad(500)
+			}
+			w.check("after the load")
+			w.open()
+		})
+	}
+}
+
 // A sink that commits while files are rewritten is neither lost nor fenced.
 func TestMaintainBesideWriter(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ type rewrite struct {
 }
 
 func (r *rewrite) summary() Rewrite {
-	out := Rewrite{Why: r.why, Partition: r.partition, DataFiles: len(r.data), DeleteFiles: len(r.deletes)}
+	out := Rewrite{Why: r.why, Partition: r.partition, DataFiles: len(r.data), DeleteFiles: len(r.deletes), Carried: r.fold}
 	for _, f := range r.data {
 		out.Bytes += f.file.FileSizeBytes()
 		out.Rows += f.file.Count()

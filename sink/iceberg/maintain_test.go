@@ -4,13 +4,16 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/iceberg-go/table"
 	"github.com/google/go-cmp/cmp"
 
+	"icehose/sink"
 	"icehose/sink/iceberg"
 	"icehose/sink/sinktest"
 )
@@ -126,7 +129,7 @@ func maintainAtRandom(t *testing.T, seed uint64) map[iceberg.RewriteReason]int {
 		}
 		for why, n := range w.reasons(w.maintain(iceberg.Maintenance{
 			TargetFileSize: 1 << 20, MinFiles: 2 + w.random.IntN(5), DeleteFiles: 1 + w.random.IntN(5), DeleteRatio: []float64{0.01, 0.1, 1}[w.random.IntN(3)],
-			MaxRewrite: 1 << (20 + w.random.IntN(3)), KeepSnapshots: 1 + w.random.IntN(5),
+			MaxRewrite: 1 << (20 + w.random.IntN(3)), Retention: iceberg.Retention{KeepSnapshots: 1 + w.random.IntN(5), SnapshotAge: -1},
 		})) {
 			seen[why] += n
 		}
@@ -172,6 +175,56 @@ func TestMaintainSparesLargeFiles(t *testing.T) {
 	w.check("after the deleted rows were taken out")
 }
 
+// A compaction that carries deletes over makes two snapshots: a reader of either
+// finds the rows.
+func TestMaintainEverySnapshot(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "mirror", "", "")
+	w.base(0, baseRows)
+	for range 6 {
+		w.commit(20, 100)
+		w.commit(20, 2*baseRows) // half of them are new
+	}
+	settings := small
+	settings.SkipExpire = true
+	report := w.maintain(settings)
+	if len(report.Rewrites) == 0 || !report.Rewrites[len(report.Rewrites)-1].Carried {
+		t.Fatalf("no deletes were carried over: %+v", report.Rewrites)
+	}
+	state, err := w.store.Tables().Tables.LoadTable(t.Context(), table.Identifier{"lake", "item"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for key, v := range w.current {
+		want = append(want, key+"="+v)
+	}
+	slices.Sort(want)
+	compacted := 0
+	for _, snapshot := range state.Metadata().Snapshots() {
+		id := snapshot.SnapshotID
+		if snapshot.Summary.Properties[sink.PropertyPrefix+"maintenance-id"] == "" {
+			continue
+		}
+		compacted++
+		_, rows, err := readState(t.Context(), state, id, w.def)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]string, len(rows))
+		for i, row := range rows {
+			got[i] = row[0] + "/" + row[1] + "=" + row[2]
+		}
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("snapshot %d has %d rows, want %d", id, len(got), len(want))
+		}
+	}
+	if compacted < 2 {
+		t.Errorf("%d snapshots of the compaction are there", compacted)
+	}
+}
+
 // A rewrite may stop in the middle of the old files: the deletes go on acting
 // on the others.
 func TestMaintainInParts(t *testing.T) {
@@ -206,7 +259,8 @@ func TestMaintainPlan(t *testing.T) {
 		t.Errorf("plan %+v", report)
 	}
 	for name, bad := range map[string]iceberg.Maintenance{
-		"orphan age":  {OrphanAge: time.Minute},
+		"orphan age":  {OrphanAge: 23 * time.Hour},
+		"snapshots":   {Retention: iceberg.Retention{KeepSnapshots: 11, MaxSnapshots: 10}},
 		"ratio":       {DeleteRatio: 1.5},
 		"target":      {TargetFileSize: 10},
 		"max rewrite": {MaxRewrite: 1 << 20},

@@ -184,7 +184,10 @@ func (w *workload) maintain(m iceberg.Maintenance) *iceberg.MaintenanceReport {
 }
 
 // small makes maintenance due after a few commits.
-var small = iceberg.Maintenance{TargetFileSize: 1 << 20, MinFiles: 4, DeleteFiles: 4, DeleteRatio: 0.9, KeepSnapshots: 3, Every: 8}
+var small = iceberg.Maintenance{TargetFileSize: 1 << 20, MinFiles: 4, DeleteFiles: 4, DeleteRatio: 0.9, Retention: fewSnapshots, Every: 8}
+
+// fewSnapshots keeps none for its age.
+var fewSnapshots = iceberg.Retention{KeepSnapshots: 3, SnapshotAge: -1}
 
 func (w *workload) reasons(r *iceberg.MaintenanceReport) map[iceberg.RewriteReason]int {
 	reasons := make(map[iceberg.RewriteReason]int)

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	"icehose/internal/canon"
 	"icehose/sink"
 )
 
@@ -33,6 +36,60 @@ func (s *Store) Snapshot(ctx context.Context, t *catalog.Table) (id int64, ok bo
 // and the keys of the delete files that speak of one data file. A batch is
 // valid until the next one; Retain keeps it. A table without snapshots has no rows.
 func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error] {
+	return s.scan(ctx, t, snapshotID, columns, iceberg.AlwaysTrue{})
+}
+
+// ScanKeys is Scan of those rows that have one of the values, canonical texts,
+// in a column, and of those that have a value in the column orSet; without
+// values, of the latter only, and without orSet of the former. Files and parts
+// of files that cannot have such a row are not read. Other rows may be among
+// those that are yielded.
+func (s *Store) ScanKeys(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, column string, values []string, orSet string) iter.Seq2[arrow.RecordBatch, error] {
+	return s.scan(ctx, t, snapshotID, columns, keyFilter(t, column, values, orSet))
+}
+
+// maxValues is how many values of a column statistics of files are compared
+// with; of more only the least and the greatest are.
+const maxValues = 200
+
+func keyFilter(t *catalog.Table, column string, values []string, orSet string) iceberg.BooleanExpression {
+	filter := iceberg.BooleanExpression(iceberg.AlwaysFalse{})
+	if len(values) > 0 {
+		filter = valueFilter(t, column, values)
+	}
+	if orSet != "" {
+		filter = iceberg.NewOr(filter, iceberg.NotNull(iceberg.Reference(orSet)))
+	}
+	return filter
+}
+
+// valueFilter selects rows by values of a column; all rows, where the type has
+// no literal that its canonical text can be read as.
+func valueFilter(t *catalog.Table, column string, values []string) iceberg.BooleanExpression {
+	lake, _ := t.LakeColumns()
+	at := slices.IndexFunc(lake, func(c catalog.Column) bool { return c.Name == column })
+	if at < 0 {
+		return iceberg.AlwaysTrue{}
+	}
+	kind := lake[at].Type.Kind
+	switch kind {
+	case catalog.Int, catalog.Long, catalog.String, catalog.UUID, catalog.Date, catalog.Timestamp, catalog.TimestampTZ:
+	case catalog.Boolean, catalog.Float, catalog.Double, catalog.Decimal, catalog.Time, catalog.Fixed, catalog.Binary:
+		return iceberg.AlwaysTrue{}
+	default:
+		return iceberg.AlwaysTrue{}
+	}
+	sorted := slices.Clone(values)
+	slices.SortFunc(sorted, func(a, b string) int { return canon.Compare(kind, []byte(a), []byte(b)) })
+	sorted = slices.Compact(sorted)
+	ref := iceberg.Reference(column)
+	if len(sorted) <= maxValues {
+		return iceberg.IsIn(ref, sorted...)
+	}
+	return iceberg.NewAnd(iceberg.GreaterThanEqual(ref, sorted[0]), iceberg.LessThanEqual(ref, sorted[len(sorted)-1]))
+}
+
+func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, filter iceberg.BooleanExpression) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		fail := func(err error) {
 			yield(nil, fmt.Errorf("scan %s.%s: %w", t.Database(), t.Name(), oneLine(err)))
@@ -45,7 +102,7 @@ func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 		if current.CurrentSnapshot() == nil {
 			return
 		}
-		options := []table.ScanOption{table.WithSelectedFields(columns...), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)}
+		options := []table.ScanOption{table.WithSelectedFields(columns...), table.WithRowFilter(filter), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)}
 		if snapshotID != 0 && snapshotID != current.CurrentSnapshot().SnapshotID {
 			options = append(options, table.WithSnapshotID(snapshotID))
 		} else if seen, err := view(ctx, t, current); err == nil {

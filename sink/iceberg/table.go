@@ -25,13 +25,17 @@ type lakeTable struct {
 	// pending says that the table does not have the columns of the definition
 	// yet: the next commit of rows evolves it.
 	pending bool
+	written *written // of a batch that has not been committed; nil for none
+	meddled bool     // see Meddled
 
 	dataFiles, deleteFiles int64 // after the last commit, -1 if unknown
+	merged                 int64 // sequence number at which manifests were merged last, or nothing was to merge
 }
 
 var (
 	_ sink.Table       = (*lakeTable)(nil)
 	_ sink.FileCounter = (*lakeTable)(nil)
+	_ sink.Watcher     = (*lakeTable)(nil)
 )
 
 func (t *lakeTable) current(ctx context.Context) (*table.Table, error) {
@@ -42,12 +46,39 @@ func (t *lakeTable) current(ctx context.Context) (*table.Table, error) {
 func (t *lakeTable) Load(ctx context.Context) (sink.State, error) {
 	current, err := t.current(ctx)
 	if err != nil {
-		return sink.State{}, fmt.Errorf("load table: %w", oneLine(err))
+		return sink.State{}, t.store.lasting(fmt.Errorf("load table: %w", oneLine(err)))
 	}
 	properties := maps.Clone(current.Properties())
 	maps.DeleteFunc(properties, func(name, _ string) bool { return !strings.HasPrefix(name, sink.PropertyPrefix) })
-	return sink.State{Properties: properties, Rows: rowCount(current)}, nil
+	return sink.State{Properties: properties, Rows: rowCount(current), Own: isOwn(current)}, nil
 }
+
+// isOwn reports whether the rows are those of the last commit of a sink: its
+// snapshot says so, and one of maintenance if that was so before it, and a
+// snapshot that replaces files by others has the rows of the one before.
+func isOwn(t *table.Table) bool {
+	id := t.Properties()[sink.PropertyCommit]
+	s := t.CurrentSnapshot()
+	for id != "" && s != nil && s.Summary != nil {
+		if s.Summary.Properties[sink.PropertyCommit] == id {
+			return true
+		}
+		if s.Summary.Operation != table.OpReplace || s.ParentSnapshotID == nil {
+			return false
+		}
+		s = t.SnapshotByID(*s.ParentSnapshotID)
+	}
+	return false
+}
+
+// look notes whether somebody else has changed rows before the commit that is
+// made on top of current: it hides from isOwn that they did.
+func (t *lakeTable) look(current *table.Table) {
+	t.meddled = t.meddled || current.CurrentSnapshot() != nil && !isOwn(current)
+}
+
+// Meddled implements sink.Watcher.
+func (t *lakeTable) Meddled() bool { return t.meddled }
 
 // rowCount reads the number of rows off the newest snapshot's summary, which
 // is exact only while no delete file speaks of any of them.
@@ -109,7 +140,7 @@ func (t *lakeTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte,
 func (t *lakeTable) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	current, err := t.current(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read file %s: %w", name, oneLine(err))
+		return nil, t.store.lasting(fmt.Errorf("read file %s: %w", name, oneLine(err)))
 	}
 	files, location, err := fileAccess(ctx, current, name)
 	if err != nil {
@@ -117,7 +148,7 @@ func (t *lakeTable) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	}
 	data, err := files.ReadFile(location)
 	if err != nil {
-		return nil, fmt.Errorf("read file: %w", err)
+		return nil, t.store.lasting(fmt.Errorf("read file: %w", err))
 	}
 	return data, nil
 }

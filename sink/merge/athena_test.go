@@ -25,6 +25,8 @@ type queries struct {
 	intrude    bool   // another writer comes between
 	stranger   string // a position of another kind that it sees
 	killed     bool   // nobody hears of the next MERGE
+	silent     bool   // it does not say how many rows a MERGE has changed
+	left       bool   // something is left to be merged
 }
 
 func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResult, error) {
@@ -39,14 +41,20 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		}
 		return nil, errors.New("column w exists")
 	case strings.HasPrefix(statement, "SELECT count(*)"):
-		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000090000000000000009.1.0000000000000001", "0", q.stranger}}, Scanned: 10}, nil
+		return &merge.QueryResult{Rows: [][]string{{"3", "1", "0000.00000000000000090000000000000009.1.0000000000000001", "0", q.stranger, "", "", "", "0"}}, Scanned: 10}, nil
+	case strings.HasPrefix(statement, "SELECT\n  count("):
+		left := "0"
+		if q.left {
+			left = "1"
+		}
+		return &merge.QueryResult{Rows: [][]string{{left, "0"}}}, nil
 	case strings.HasPrefix(statement, "MERGE INTO"):
 		if q.conflicts > 0 {
 			q.conflicts--
 			return nil, fmt.Errorf("%w: ICEBERG_COMMIT_ERROR", sink.ErrConflict)
 		}
 		if q.intrude {
-			q.intrude = false
+			q.intrude, q.left = false, true
 			if err := mergetest.Append(ctx, q.store, q.def.Current(), q.row()); err != nil {
 				return nil, err
 			}
@@ -58,6 +66,10 @@ func (q *queries) Query(ctx context.Context, statement string) (*merge.QueryResu
 		if q.killed {
 			q.killed = false
 			return nil, errors.New("killed")
+		}
+		q.left = false
+		if q.silent {
+			return &merge.QueryResult{Scanned: 100}, nil
 		}
 		return &merge.QueryResult{Updated: 3, Scanned: 100}, nil
 	}
@@ -182,24 +194,84 @@ func TestAthenaTwoKinds(t *testing.T) {
 	}
 }
 
-// More new files than a statement can name are merged by several statements.
+// New files are named as long as the list fits into a statement; else those are
+// that are not new. It is one statement always.
 func TestAthenaManyFiles(t *testing.T) {
 	t.Parallel()
 	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
 	store := open(t, t.TempDir())
 	row := mergetest.Traps()[0].Steps[0].Rows[0]
 	appendRows(t, store, def, row.Lake())
-	run(t, store, def)
+	from := run(t, store, def).To
 	for range 3 {
 		appendRows(t, store, def, row.Lake())
 	}
-	for size, want := range map[int]int{1: 3, 1 << 20: 1} {
-		relations, err := merge.AddedRelations(t.Context(), store, def, size)
+	for size, want := range map[int]string{1: fmt.Sprintf(`"$path" NOT IN (SELECT "$path" FROM "d"."plain" FOR VERSION AS OF %d))`, from), 1 << 20: `"$path" IN ('file://`} {
+		relations, err := merge.AddedRelations(t.Context(), store, def, size, merge.Options{Parts: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(relations) != want || strings.Count(strings.Join(relations, ""), "file://") != 3 {
-			t.Errorf("with %d bytes: %q, want %d relations of 3 files in all", size, relations, want)
+		if len(relations) != 1 || !strings.Contains(relations[0], want) {
+			t.Errorf("with %d bytes: %q, want one that has %s", size, relations, want)
+		}
+	}
+}
+
+// A first merge may be done in parts, a rebuild not.
+func TestAthenaParts(t *testing.T) {
+	t.Parallel()
+	for name, column := range map[string]string{"plain": `CAST("id" AS varchar)`, "unkeyed": `"cdc_position"`} {
+		def := pipeline(t, mergetest.Pipeline).ByTarget("d", name)
+		store := open(t, t.TempDir())
+		log := mergetest.UnkeyedLog(1)[:1]
+		if name == "plain" {
+			log = [][][]byte{mergetest.Traps()[0].Steps[0].Rows[0].Lake()}
+		}
+		appendRows(t, store, def, log...)
+		for rebuild, want := range map[bool]int{false: 3, true: 1} {
+			relations, err := merge.AddedRelations(t.Context(), store, def, 1, merge.Options{Parts: 3, Rebuild: rebuild})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(relations) != want || !rebuild && !strings.Contains(relations[2], "mod(crc32(to_utf8(concat('|', '|', "+column+"))), 3) = 2)") {
+				t.Errorf("%s, rebuild %t: %q, want %d", name, rebuild, relations, want)
+			}
+		}
+	}
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	store := open(t, t.TempDir())
+	appendRows(t, store, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+	q := &queries{store: store, def: def}
+	result, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{Parts: 3})
+	if err != nil || result.Read != 3 || result.Late != 1 || strings.Count(strings.Join(q.statements, "\n"), "MERGE INTO") != 3 {
+		t.Errorf("%+v, %v; want three merges, each upon the one before", result, err)
+	}
+	// A part by itself may lack the changes of the newest epoch.
+	counts := slices.DeleteFunc(q.statements, func(s string) bool { return !strings.HasPrefix(s, "SELECT count(*)") })
+	if len(counts) != 1 || strings.Contains(counts[0], "crc32") {
+		t.Errorf("%q, want what is new looked at once, before any merge, and whole", counts)
+	}
+}
+
+// Athena need not say how many rows a MERGE has changed: what is left to do
+// tells whether it has done its work.
+func TestAthenaSaysNoCount(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	for _, intrude := range []bool{false, true} {
+		store := open(t, t.TempDir())
+		appendRows(t, store, def, mergetest.Traps()[0].Steps[0].Rows[0].Lake())
+		q := &queries{store: store, def: def, silent: true, intrude: intrude}
+		result, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{})
+		if err != nil || len(result.Warnings) != 1 {
+			t.Fatalf("intrude %t: %+v, %v; want it merged, with a warning", intrude, result, err)
+		}
+		merges := strings.Count(strings.Join(q.statements, "\n"), "MERGE INTO")
+		if want := map[bool]int{false: 1, true: 2}[intrude]; merges != want {
+			t.Errorf("intrude %t: %d merges, want %d", intrude, merges, want)
+		}
+		if again, err := merge.Athena(t.Context(), q, store.Tables(), def, merge.Options{}); err != nil || again.From != result.To {
+			t.Errorf("intrude %t: the next run: %+v, %v; want it noted", intrude, again, err)
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
 	icecatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
 )
@@ -55,10 +57,40 @@ func SetMarker(t testing.TB, store Store, def *catalog.Table, snapshot string) {
 }
 
 // AddedRelations are the relations of what is new in a changelog.
-func AddedRelations(ctx context.Context, store Store, def *catalog.Table, size int) ([]string, error) {
-	p, err := newPlan(ctx, store.Tables().Tables, def, Options{})
+func AddedRelations(ctx context.Context, store Store, def *catalog.Table, size int, o Options) ([]string, error) {
+	p, err := newPlan(ctx, store.Tables().Tables, def, o)
 	if err != nil {
 		return nil, err
 	}
 	return addedRelations(p, size), nil
+}
+
+// AthenaScanOf is AthenaScan where size bytes of file names fit into a statement.
+func AthenaScanOf(ctx context.Context, store Store, def *catalog.Table, size int) (int64, error) {
+	return athenaScan(ctx, store.Tables().Tables, def, size)
+}
+
+// CommitNotes commits a snapshot of a current table with nothing in it but notes.
+func CommitNotes(t testing.TB, store Store, def *catalog.Table, notes map[string]string) {
+	t.Helper()
+	c := def.Current()
+	current, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(c.Database(), c.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := table.SchemaToArrowSchema(current.Schema(), nil, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := array.NewRecordReader(schema, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := current.NewTransaction()
+	if err := tx.Append(t.Context(), none, notes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
 
 	"icehose/catalog"
+	"icehose/catalog/artifact"
 	lake "icehose/catalog/iceberg"
 	"icehose/cdc"
 	"icehose/internal/canon"
@@ -61,6 +63,7 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 		return nil, fmt.Errorf("open current table: %w", err)
 	}
 	if p.done() {
+		p.tag(ctx, tables, result)
 		return result, nil
 	}
 	state, err := current.Load(ctx)
@@ -71,13 +74,15 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	if err := m.read(ctx, result); err != nil {
 		return nil, err
 	}
-	folded, err := m.fold(ctx)
-	if err != nil {
-		return nil, err
-	}
-	batch, err := m.compare(ctx, current, folded)
-	if err != nil {
-		return nil, err
+	batch := &sink.Batch{}
+	if m.keys == nil || len(m.keys) > 0 {
+		folded, err := m.fold(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if batch, err = m.compare(ctx, current, folded); err != nil {
+			return nil, err
+		}
 	}
 	result.Changed = int64(batch.Inserts.Len())
 	result.Deleted = int64(m.gone)
@@ -88,7 +93,8 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	if err := current.Commit(ctx, batch); err != nil {
 		return nil, fmt.Errorf("commit current table: %w", err)
 	}
-	return result, p.tag(ctx, tables)
+	p.tag(ctx, tables, result)
+	return result, nil
 }
 
 // A localRun folds and compares in memory.
@@ -138,7 +144,8 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
-	stranger := ""
+	ordered := m.t.Position.Source != cdc.SourceNone // positions of arrival say nothing of the source
+	stranger, seen, latest, below := "", newest{}, int64(0), int64(0)
 	for values, err := range m.rows(ctx, m.added, m.columns) {
 		if err != nil {
 			return err
@@ -153,6 +160,19 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 			result.Late++
 		}
 		m.highest = max(m.highest, position)
+		if committed := values[m.data+1]; committed != nil && ordered && !row.Position.IsLoad() {
+			seconds, err := unixSeconds(committed)
+			if err != nil {
+				return err
+			}
+			latest = max(latest, seconds)
+			if position > seen.position {
+				seen = newest{position, seconds}
+			}
+			if position <= m.change.position && seconds > m.change.seconds+artifact.RegressSeconds {
+				below++
+			}
+		}
 		if !m.t.Position.Fits(row.Position) {
 			stranger = max(stranger, position)
 		}
@@ -164,10 +184,23 @@ func (m *localRun) read(ctx context.Context, result *Result) error {
 			m.keys[keyText(row.OldKey)] = true
 		}
 	}
-	if err := m.checkKind(stranger, m.highest); err != nil || all {
+	if err := m.checkKind(stranger, m.highest); err != nil {
 		return err
 	}
+	m.saw(seen, latest, below, result)
+	if all {
+		return nil
+	}
 	return m.addRelated(ctx, reader)
+}
+
+// unixSeconds reads the canonical text of a time with a zone.
+func unixSeconds(text []byte) (int64, error) {
+	t, err := time.Parse("2006-01-02T15:04:05.000000Z", string(text))
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a time", catalog.ColumnCommittedAt)
+	}
+	return t.Unix(), nil
 }
 
 // addRelated adds the keys that are tied to a touched one by a key change that
@@ -219,7 +252,7 @@ func (m *localRun) fold(ctx context.Context) (map[string][][]byte, error) {
 	if len(m.t.Key) == 0 {
 		key = nil
 	}
-	folder := sink.NewFolder(key, m.data+1)
+	folder := sink.NewFolder(key, append(slices.Clone(m.columns[:m.data]), m.columns[m.data+1]))
 	for passes := 1; passes == 1 || folder.Again(); passes++ {
 		for values, err := range m.rows(ctx, m.tasks, m.columns) {
 			if err != nil {

@@ -20,38 +20,19 @@ package merge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	"icehose/catalog/artifact"
 	lake "icehose/catalog/iceberg"
 	"icehose/cdc"
-	"icehose/internal/canon"
-	"icehose/internal/canon/canonarrow"
-	"icehose/sink"
 )
-
-// The notes of a merge: properties of the current table, and of the summary of
-// the snapshot that a merge made.
-const (
-	PropertyMerged   = sink.PropertyPrefix + "merged-snapshot" // of the changelog: everything up to it is merged; 0: the first merge has begun
-	PropertyPosition = sink.PropertyPrefix + "merged-position" // the greatest position merged
-	PropertyKind     = sink.PropertyPrefix + "position-kind"   // of the positions merged
-	PropertyKey      = sink.PropertyPrefix + "merged-key"      // the key columns by which was merged, with commas
-)
-
-// PropertyColumns notes the columns and the defaults by which was merged, as
-// columnsNote gives them. When they have changed, every key is folded anew.
-const PropertyColumns = sink.PropertyPrefix + "merged-columns"
 
 // Tag is the tag that a merge leaves on the snapshot of the changelog up to
 // which it has read, so that expiry keeps the list of its files for the next
@@ -71,6 +52,10 @@ type Options struct {
 	// changelog does not have. A run does so by itself when the table has other
 	// columns or defaults than before.
 	Rebuild bool
+	// Parts is in how many statements Athena does a first merge, one after the
+	// other: it ends a statement after 30 minutes. Each reads the whole changelog.
+	// Default 1.
+	Parts int
 }
 
 // A Result says what a run did to one table.
@@ -84,8 +69,15 @@ type Result struct {
 	Deleted int64  `json:"deleted"` // rows of the current table deleted
 	// Late counts rows read that lie at or below a position merged before.
 	Late int64 `json:"late"`
+	// Regressed counts changes that were committed well after the newest change
+	// merged before, and yet lie below it: the source's numbering has restarted
+	// and no epoch says so. Where one run has read both, a warning says so: within
+	// a run it may be no more than a clock that was set back.
+	Regressed int64 `json:"regressed,omitempty"`
 	// Scanned is how many bytes Athena says it has read.
 	Scanned int64 `json:"scanned_bytes,omitempty"`
+	// Warnings are what failed without harm to the rows.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // A plan is what a run starts from.
@@ -95,17 +87,40 @@ type plan struct {
 	from, to     int64        // snapshots of the changelog, 0 for none
 	expected     int64        // newest snapshot of the current table, 0 for none
 	noted        bool         // there is a note
+	property     string       // PropertyMerged of the current table
 	position     string       // greatest position merged before
+	change       newest       // of the changes merged before
 	rebuild      bool
+	parts        int
 	missing      []catalog.Column // that the current table has not yet
 	scan         *table.Scan      // of the changelog at to
 	tasks        []table.FileScanTask
-	added        []table.FileScanTask // those of files that from has not
+	added        []table.FileScanTask // those of files with rows that from has not
+	rewritten    []string             // files that from has not, whose rows it has
 }
+
+// saw notes the newest change of those that are new, and when the latest of them
+// was committed; below counts those that lie at or below the newest one before,
+// and were committed more than artifact.RegressSeconds after it. Commit times of one
+// run that fall behind its positions are a warning: the source's clock may have
+// been wrong, or a transaction long.
+func (p *plan) saw(n newest, latest, below int64, result *Result) {
+	result.Regressed += below
+	if n.position > p.change.position {
+		p.change = n
+	}
+	if below == 0 && p.change.position != "" && latest > p.change.seconds+artifact.RegressSeconds {
+		result.Warnings = append(result.Warnings, outOfStep)
+	}
+}
+
+// outOfStep warns of what one run alone cannot tell from a restarted numbering.
+const outOfStep = "changes were committed more than 15 minutes after the newest one and yet lie below it: a clock that was wrong, or a long transaction; " +
+	"if the source was restored or has failed over, put the time of it into epochs: of the pipeline file and deliver the changes since then again"
 
 // newPlan reads the notes and finds what is new.
 func newPlan(ctx context.Context, tables lake.Tables, t *catalog.Table, o Options) (*plan, error) {
-	p := &plan{t: t, rebuild: o.Rebuild}
+	p := &plan{t: t, rebuild: o.Rebuild, parts: o.Parts, change: newest{seconds: never}}
 	var err error
 	if p.log, err = tables.LoadTable(ctx, icecatalog.ToIdentifier(t.Database(), t.Name())); err != nil {
 		return nil, fmt.Errorf("load changelog: %w", err)
@@ -141,59 +156,12 @@ func checkColumns(log *table.Table, t *catalog.Table) error {
 	return nil
 }
 
-// readNotes finds out how far the current table is.
-func (p *plan) readNotes() error {
-	if p.current == nil {
-		return nil
-	}
-	newest := p.current.CurrentSnapshot()
-	if newest != nil {
-		p.expected = newest.SnapshotID
-	}
-	properties := p.current.Properties()
-	if noted, ok := properties[PropertyKey]; ok && noted != keyNote(p.t) {
-		return fmt.Errorf("%w: the current table was merged by the key (%s), the pipeline file says (%s): drop %s, and the next icehose merge makes it anew",
-			ErrRefused, noted, keyNote(p.t), p.result().Current)
-	}
-	columns, _ := p.t.Current().LakeColumns()
-	for _, c := range columns {
-		if _, ok := p.current.Schema().FindFieldByName(c.Name); !ok {
-			p.missing = append(p.missing, c)
-		}
-	}
-	if p.rebuild {
-		return nil
-	}
-	p.position = properties[PropertyPosition]
-	kind := p.t.Position.String()
-	if noted := properties[PropertyKind]; noted != "" && noted != kind {
-		return fmt.Errorf("%w: the positions merged so far are of kind %s, the pipeline file says %s, and the two do not compare: put the change of kind into epochs: of the pipeline file, then, once a change of the new epoch is there, icehose merge --rebuild",
-			ErrRefused, noted, kind)
-	}
-	marker, err := p.marker(properties)
-	if err != nil {
-		return err
-	}
-	if !p.noted && hasRows(newest) {
-		return fmt.Errorf("%w: the current table has rows, and no note of how far it was merged: was it filled by something else, or restored? icehose merge --rebuild folds everything anew", ErrRefused)
-	}
-	if marker != 0 && p.log.Metadata().SnapshotByID(marker) == nil {
-		return fmt.Errorf("%w: snapshot %d of the changelog, up to which was merged, has expired: icehose merge --rebuild folds everything anew; merge more often than snapshots expire", ErrRefused, marker)
-	}
-	p.from = marker
-	// A run that was killed before it noted the columns may have had others.
-	if len(p.missing) > 0 || p.noted && properties[PropertyColumns] != columnsNote(p.t) {
-		p.from, p.position, p.rebuild = 0, "", true
-	}
-	return nil
-}
-
 // checkKind refuses changes whose position is not of the table's kind, unless a
 // later epoch has begun: stranger is the greatest of them, highest the greatest
 // position of all that is new, each "" for none.
 func (p *plan) checkKind(stranger, highest string) error {
-	newest := max(p.position, highest)
-	if stranger == "" || cdc.Position(stranger).Epoch() < cdc.Position(newest).Epoch() {
+	greatest := max(p.position, highest)
+	if stranger == "" || cdc.Position(stranger).Epoch() < cdc.Position(greatest).Epoch() {
 		return nil
 	}
 	return fmt.Errorf("%w: the changelog has changes with two kinds of position: %s is none of kind %s, which the pipeline file says, and the two do not compare: "+
@@ -208,125 +176,12 @@ func hasRows(s *table.Snapshot) bool {
 	return s != nil && summaryCount(s, "total-records") != 0
 }
 
-// marker returns the furthest snapshot of the changelog that is noted, 0 for
-// none: in the properties, or in the summary of a snapshot of the current table.
-// Each note was true when it was made, and rows are never taken back.
-func (p *plan) marker(properties map[string]string) (int64, error) {
-	var best, bestSequence int64
-	consider := func(text string) error {
-		if text == "" {
-			return nil
-		}
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%w: property %s of the current table is not a snapshot: icehose merge --rebuild", ErrRefused, PropertyMerged)
-		}
-		p.noted = true
-		if id == 0 {
-			return nil
-		}
-		sequence := int64(-1) // expired
-		if s := p.log.Metadata().SnapshotByID(id); s != nil {
-			sequence = s.SequenceNumber
-		}
-		if best == 0 || sequence > bestSequence {
-			best, bestSequence = id, sequence
-		}
-		return nil
-	}
-	if err := consider(properties[PropertyMerged]); err != nil {
-		return 0, err
-	}
-	for s := p.current.CurrentSnapshot(); s != nil; {
-		if s.Summary != nil {
-			if err := consider(s.Summary.Properties[PropertyMerged]); err != nil {
-				return 0, err
-			}
-		}
-		if s.ParentSnapshotID == nil {
-			break
-		}
-		s = p.current.Metadata().SnapshotByID(*s.ParentSnapshotID)
-	}
-	return best, nil
-}
-
 // done reports that nothing is new.
 func (p *plan) done() bool { return p.to == 0 || p.to == p.from && !p.rebuild }
-
-// findFiles lists the files of the changelog, and those that are new. Files that
-// compaction wrote are new as well: their keys are folded once more for nothing.
-func (p *plan) findFiles(ctx context.Context) error {
-	if p.done() {
-		return nil
-	}
-	p.scan = p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1))
-	var err error
-	if p.tasks, err = p.scan.PlanFiles(ctx); err != nil {
-		return fmt.Errorf("list files of the changelog: %w", err)
-	}
-	if p.from == 0 {
-		p.added = p.tasks
-		return nil
-	}
-	before, err := p.log.Scan(table.WithSnapshotID(p.from)).PlanFiles(ctx)
-	if err != nil {
-		return fmt.Errorf("list files of snapshot %d: %w", p.from, err)
-	}
-	known := make(map[string]bool, len(before))
-	for i := range before {
-		known[before[i].File.FilePath()] = true
-	}
-	for i := range p.tasks {
-		if !known[p.tasks[i].File.FilePath()] {
-			p.added = append(p.added, p.tasks[i])
-		}
-	}
-	return nil
-}
 
 func (p *plan) result() *Result {
 	name := func(t *catalog.Table) string { return t.Database() + "." + t.Name() }
 	return &Result{Table: name(p.t), Current: name(p.t.Current()), From: p.from, To: p.to}
-}
-
-// rows yields the canonical texts of columns of the changelog's rows in files,
-// nil for null, valid until the next row.
-func (p *plan) rows(ctx context.Context, tasks []table.FileScanTask, columns []catalog.Column) iter.Seq2[[][]byte, error] {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	return func(yield func([][]byte, error) bool) {
-		scan := p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1), table.WithSelectedFields(names...))
-		_, batches, err := scan.ReadTasks(ctx, tasks)
-		if err != nil {
-			yield(nil, fmt.Errorf("read changelog: %w", err))
-			return
-		}
-		reader := canonarrow.NewRowReader(columns)
-		for batch, err := range batches {
-			if err != nil {
-				yield(nil, fmt.Errorf("read changelog: %w", err))
-				return
-			}
-			if !yieldRows(reader.Rows(batch), yield) {
-				return
-			}
-		}
-	}
-}
-
-func yieldRows(rows iter.Seq2[[][]byte, error], yield func([][]byte, error) bool) bool {
-	for row, err := range rows {
-		if err != nil {
-			err = fmt.Errorf("read changelog: %w", err)
-		}
-		if !yield(row, err) || err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // A committer is a catalog that takes changes of a table's metadata.
@@ -334,44 +189,37 @@ type committer interface {
 	CommitTable(ctx context.Context, id table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error)
 }
 
-// tag keeps the snapshot that was merged from expiring. That it could not be
-// set is no reason to say that the merge failed.
-func (p *plan) tag(ctx context.Context, tables lake.Tables) error {
+// tag keeps the snapshot that was merged from expiring, unless it or a newer one
+// is tagged already. That it could not be set is no reason to say that the merge
+// failed: the result warns, and the next run tries again, with nothing new too.
+func (p *plan) tag(ctx context.Context, tables lake.Tables, result *Result) {
 	c, ok := tables.(committer)
-	if !ok {
-		return nil
+	if !ok || p.to == 0 {
+		return
 	}
 	update := table.NewSetSnapshotRefUpdate(Tag, p.to, table.TagRef, tagAge, 0, 0)
-	if _, _, err := c.CommitTable(ctx, p.log.Identifier(), nil, []table.Update{update}); err != nil {
-		return fmt.Errorf("tag snapshot %d of the changelog: %w", p.to, err)
-	}
-	return nil
-}
-
-// notes are the properties after a run that has read up to a snapshot and a
-// position.
-func (p *plan) notes(merged int64, highest string) map[string]string {
-	return map[string]string{
-		PropertyMerged: strconv.FormatInt(merged, 10), PropertyPosition: max(p.position, highest), PropertyKind: p.t.Position.String(),
-		PropertyKey: keyNote(p.t), PropertyColumns: columnsNote(p.t),
-	}
-}
-
-// keyNote is a table's key as the note has it.
-func keyNote(t *catalog.Table) string { return strings.Join(t.Key, ",") }
-
-// columnsNote is a digest of a table's columns and their defaults.
-func columnsNote(t *catalog.Table) string {
-	columns, data := t.LakeColumns()
-	digest := sha256.New()
-	for _, c := range columns[:data] {
-		var fill []byte
-		if c.Default != nil {
-			fill = []byte(*c.Default)
+	log := p.log
+	for n := 1; ; n++ {
+		var before *int64
+		if at := log.SnapshotByName(Tag); at != nil {
+			to := log.SnapshotByID(p.to)
+			if at.SnapshotID == p.to || to != nil && at.SequenceNumber > to.SequenceNumber {
+				return
+			}
+			before = &at.SnapshotID
 		}
-		digest.Write(canon.AppendField(canon.AppendField(nil, []byte(c.Name)), fill))
+		_, _, err := c.CommitTable(ctx, log.Identifier(), []table.Requirement{table.AssertRefSnapshotID(Tag, before)}, []table.Update{update})
+		if err == nil {
+			return
+		}
+		if n == attempts || ctx.Err() != nil {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("the rows are merged, but snapshot %d of the changelog has no tag %s, so it may expire before the next run: %v", p.to, Tag, err))
+			return
+		}
+		if loaded, err := tables.LoadTable(ctx, log.Identifier()); err == nil {
+			log = loaded
+		}
 	}
-	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // failed names the table in an error.

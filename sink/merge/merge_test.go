@@ -1,21 +1,20 @@
 package merge_test
 
 import (
-	"context"
-	"errors"
-	"iter"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
+	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
-	"icehose/sink"
+	"icehose/cdc"
 	"icehose/sink/iceberg"
 	"icehose/sink/merge"
 	"icehose/sink/merge/mergetest"
@@ -111,7 +110,11 @@ func TestLocalIsTheFoldAfterEveryRun(t *testing.T) {
 		store := open(t, t.TempDir())
 		var log [][][]byte
 		for tenant := range 20 {
-			for _, row := range mergetest.Log(seed, tenant) {
+			rows := mergetest.Log(seed, tenant)
+			if tenant%2 == 1 {
+				rows = mergetest.Copies(seed, rows)
+			}
+			for _, row := range rows {
 				log = append(log, row.Lake())
 			}
 		}
@@ -247,99 +250,6 @@ func TestLocalWithoutKey(t *testing.T) {
 	}
 }
 
-// Two runs at once end as one does.
-func TestLocalTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "keyed")
-	store := open(t, t.TempDir())
-	var log [][][]byte
-	for n := range 6 {
-		for _, row := range mergetest.Log(3, n) {
-			log = append(log, row.Lake())
-		}
-		appendRows(t, store, def, log...)
-		var wg sync.WaitGroup
-		errs := make([]error, 2)
-		for i := range errs {
-			wg.Go(func() { _, errs[i] = merge.Local(t.Context(), store, def, merge.Options{}) })
-		}
-		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		want, err := mergetest.Fold(def, log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" {
-			t.Fatalf("round %d:\n%s", n, diff)
-		}
-	}
-}
-
-// A rival is a lake whose current table another engine changes when it is read,
-// once: such an engine leaves the commit id alone.
-type rival struct {
-	*iceberg.Store
-	row [][]byte
-}
-
-type rivalTable struct {
-	sink.Table
-	rival *rival
-}
-
-func (r *rival) OpenTable(ctx context.Context, t *catalog.Table) (sink.Table, error) {
-	table, err := r.Store.OpenTable(ctx, t)
-	return &rivalTable{table, r}, err
-}
-
-func (t *rivalTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byte, error] {
-	return func(yield func([][]byte, error) bool) {
-		for row, err := range t.Table.Scan(ctx, columns) {
-			if !yield(row, err) {
-				return
-			}
-		}
-		if t.rival.row == nil {
-			return
-		}
-		state, err := t.Load(ctx)
-		if err == nil {
-			err = t.Commit(ctx, &sink.Batch{Parent: state.Properties[sink.PropertyCommit], Inserts: sink.NewRows(t.rival.row)})
-		}
-		t.rival.row = nil
-		if err != nil {
-			yield(nil, err)
-		}
-	}
-}
-
-// A run that another engine came before begins anew: no row is there twice.
-func TestLocalBesideAnotherEngine(t *testing.T) {
-	t.Parallel()
-	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
-	store := open(t, t.TempDir())
-	row := mergetest.Traps()[0].Steps[0].Rows[0]
-	log := [][][]byte{row.Lake()}
-	row.ID = 2
-	log = append(log, row.Lake())
-	appendRows(t, store, def, log[0])
-	run(t, store, def)
-	appendRows(t, store, def, log[1])
-	beside := &rival{store, currentRow("2")}
-	if _, err := merge.Local(t.Context(), beside, def, merge.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	want, err := mergetest.Fold(def, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := mergetest.Diff(want, current(t, store, def), true, names(def)); diff != "" || beside.row != nil {
-		t.Error(diff)
-	}
-}
-
 // A current table that has no rows was not restored: Athena may begin one with
 // a snapshot of none.
 func TestEmptyCurrentTable(t *testing.T) {
@@ -387,6 +297,89 @@ func TestRebuild(t *testing.T) {
 		got := current(t, store, def)
 		if !maps.EqualFunc(want, got, func(a, b mergetest.Current) bool { return slices.Equal(a.Values, b.Values) }) {
 			t.Errorf("%s: after a rebuild: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A note counts only if its snapshot did what it says: one that a fenced merge
+// commits with nothing in it does not.
+func TestNoteOfAFencedMerge(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	rows := mergetest.Traps()[0].Steps[0].Rows
+	for name, test := range map[string]struct {
+		onto func(parent string) map[string]string
+		read int64
+	}{
+		"made upon another snapshot":     {func(string) map[string]string { return map[string]string{merge.PropertyOnto: "17"} }, 1},
+		"older, and nothing in it":       {func(string) map[string]string { return nil }, 1},
+		"made upon the one that is read": {func(parent string) map[string]string { return map[string]string{merge.PropertyOnto: parent} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := open(t, t.TempDir())
+			appendRows(t, store, def, rows[0].Lake())
+			run(t, store, def)
+			appendRows(t, store, def, rows[1].Lake())
+			notes := test.onto(fmt.Sprint(newest(t, store, def.Current())))
+			if notes == nil {
+				notes = make(map[string]string)
+			}
+			notes[merge.PropertyMerged] = fmt.Sprint(newest(t, store, def))
+			merge.CommitNotes(t, store, def, notes)
+			if result := run(t, store, def); result.Read != test.read {
+				t.Errorf("%+v, want %d rows read", result, test.read)
+			}
+		})
+	}
+}
+
+// newest is the newest snapshot of a table.
+func newest(t testing.TB, store *iceberg.Store, def *catalog.Table) int64 {
+	t.Helper()
+	table, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(def.Database(), def.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.CurrentSnapshot().SnapshotID
+}
+
+// Positions that fall while commit times rise are counted.
+func TestPositionsRegress(t *testing.T) {
+	t.Parallel()
+	def := pipeline(t, mergetest.Pipeline).ByTarget("d", "plain")
+	at := func(position, minute int) [][]byte {
+		row := mergetest.PlainRow{
+			Position: cdc.ChangePosition(0, cdc.Body{Hi: uint64(position), Lo: 1}, 1), Operation: cdc.Update, ID: position,
+			Committed: mergetest.Start().Add(time.Duration(minute) * time.Minute),
+		}
+		return row.Lake()
+	}
+	store := open(t, t.TempDir())
+	for _, test := range []struct {
+		name string
+		rows [][][]byte
+		want int64
+	}{
+		{"the first", [][][]byte{at(5, 0), at(9, 20)}, 0},
+		{"late", [][][]byte{at(4, 0)}, 0},
+		{"a clock that was set back", [][][]byte{at(8, 34)}, 0},
+		{"back in time", [][][]byte{at(1, 36), at(2, 37), at(3, 10)}, 2},
+		{"nothing new", nil, 0},
+		{"on it goes", [][][]byte{at(3, 50)}, 1},
+		{"both at once", [][][]byte{at(100, 60), at(4, 90)}, 1},
+		{"both at once, first seen", [][][]byte{at(200, 100), at(150, 120)}, 0},
+		{"and then known", [][][]byte{at(151, 121)}, 1},
+	} {
+		if len(test.rows) > 0 {
+			appendRows(t, store, def, test.rows...)
+		}
+		result := run(t, store, def)
+		if result.Regressed != test.want {
+			t.Errorf("%s: %+v, want %d regressed", test.name, result, test.want)
+		}
+		if warned := len(result.Warnings) == 1 && strings.Contains(result.Warnings[0], "a clock that was wrong"); warned != (test.name == "both at once, first seen") {
+			t.Errorf("%s: warnings %q: only what one run alone cannot tell is one", test.name, result.Warnings)
 		}
 	}
 }

@@ -18,6 +18,11 @@ import (
 // once for each time that a statement names a table. Left out are footers, what
 // the engine skips by statistics, and the least that Athena bills a statement for.
 func AthenaScan(ctx context.Context, tables lake.Tables, t *catalog.Table) (int64, error) {
+	return athenaScan(ctx, tables, t, maxFileList)
+}
+
+// athenaScan does so where size bytes of file names fit into a statement.
+func athenaScan(ctx context.Context, tables lake.Tables, t *catalog.Table, size int) (int64, error) {
 	m, err := artifact.NewMerge(artifact.Athena, t)
 	if err != nil {
 		return 0, err
@@ -35,12 +40,16 @@ func AthenaScan(ctx context.Context, tables lake.Tables, t *catalog.Table) (int6
 			return 0, failed(t, fmt.Errorf("list files of the current table: %w", err))
 		}
 	}
+	added := p.added
+	if p.from != 0 && !listFits(p.addedPaths(), size) { // no engine skips a file for AddedBut
+		added = p.tasks
+	}
 	var total int64
 	for _, read := range m.Reads() {
 		var size int64
 		switch read.Of {
 		case artifact.SourceAdded:
-			size, err = columnBytes(p.log, p.added, read.Columns)
+			size, err = columnBytes(p.log, added, read.Columns)
 		case artifact.SourceLog:
 			size, err = columnBytes(p.log, p.tasks, read.Columns)
 		case artifact.SourceCurrent:

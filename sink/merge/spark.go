@@ -27,12 +27,18 @@ type SparkSpec struct {
 	Shape       string   `json:"shape"`        // digest of the columns and their defaults
 	Create      string   `json:"create"`
 	// Adds has for each column of the current table the statement that adds it.
-	Adds  map[string]string `json:"adds"`
-	Read  string            `json:"read"`
-	Steps []artifact.Step   `json:"steps"`
-	Last  string            `json:"last"`
-	Count string            `json:"count"`
-	Apply string            `json:"apply"`
+	Adds map[string]string `json:"adds"`
+	// Fence is the condition that the snapshot ${current} is the newest, NoFence
+	// that there is none, and Fenced is in the error of a statement where not.
+	Fence   string `json:"fence"`
+	NoFence string `json:"no_fence"`
+	Fenced  string `json:"fenced"`
+
+	Read  string          `json:"read"`
+	Steps []artifact.Step `json:"steps"`
+	Last  string          `json:"last"`
+	Count string          `json:"count"`
+	Apply string          `json:"apply"`
 }
 
 // NewSparkSpec returns what the script needs to merge a changelog. New current
@@ -48,7 +54,7 @@ func NewSparkSpec(t *catalog.Table, warehouse string) (*SparkSpec, error) {
 		Log: artifact.LogTable(artifact.Spark, t), Current: artifact.CurrentTable(artifact.Spark, t),
 		Position: catalog.ColumnPosition, Kind: t.Position.String(), Key: keyNote(t), Shape: columnsNote(t),
 		Create: artifact.CreateCurrent(artifact.Spark, t, warehouse), Read: m.Read, Steps: m.Steps, Last: m.Last, Count: m.Count, Apply: m.Apply,
-		Adds: make(map[string]string),
+		Adds: make(map[string]string), Fence: artifact.Fence(artifact.Spark, t, "${current}"), NoFence: artifact.Fence(artifact.Spark, t, ""), Fenced: artifact.Fenced,
 	}
 	folded, _ := current.LakeColumns()
 	for _, c := range folded {

@@ -23,8 +23,11 @@ type ChaosLake struct {
 	// call, the last one being the present; at least that one.
 	Observe func(ctx context.Context, store sink.Store, def *catalog.Table) ([]Snapshot, error)
 	// Meddle commits to a table as somebody else who leaves its rows and notes
-	// alone, such as maintenance.
-	Meddle func(ctx context.Context, store sink.Store, def *catalog.Table) error
+	// alone, such as maintenance, and tells what of that counts as a strike. What
+	// it does it draws from r.
+	Meddle func(ctx context.Context, store sink.Store, def *catalog.Table, r *rand.Rand) (Tally, error)
+	// Strikes are those of Meddle, which must happen too.
+	Strikes []Strike
 	// Disk is asked before each file of a commit is written.
 	Disk *Disk
 	// FlushRows bounds how many rows a sink commits at a time, from and below;
@@ -52,6 +55,7 @@ type Result struct {
 	Records int            // that tell of them
 	Commits map[string]int // by table
 	States  int            // of tables that were compared with the model
+	Strikes []Strike       // that must happen in some run
 }
 
 const chaosPipeline = `
@@ -79,6 +83,7 @@ tables:
 type run struct {
 	mu        sync.Mutex // a sink may commit beside a call
 	logging   sync.Mutex
+	observing sync.Mutex // states are compared in the order in which they came
 	chaos     *Chaos
 	r         *rand.Rand // of the delivery
 	lucks     map[string]*luck
@@ -97,6 +102,7 @@ type run struct {
 	makers    map[string]*session // by commit id
 	landed    int                 // commits that a zombie has made
 	held      map[*record]bool
+	indexDir  string // of all sessions of the lake
 }
 
 // Run makes a source and its stream, and delivers that: shuffled, repeated,
@@ -112,11 +118,12 @@ func (c *Chaos) Run(ctx context.Context) (*Result, error) {
 	r, err := c.start()
 	if err == nil {
 		err = r.run(ctx)
+		r.removeIndex()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("seed %d: %w\nbefore that:\n  %s", c.Seed, err, strings.Join(r.log, "\n  "))
 	}
-	result := &Result{Tally: r.tally, Changes: c.Changes, Records: len(r.world.stream), Commits: make(map[string]int), States: r.states}
+	result := &Result{Strikes: slices.Concat(Strikes(), c.Lake.Strikes), Tally: r.tally, Changes: c.Changes, Records: len(r.world.stream), Commits: make(map[string]int), States: r.states}
 	result.Tally.Add(r.world.tally)
 	for name, m := range r.models {
 		result.Commits[name] = m.commits
@@ -174,6 +181,13 @@ func (r *run) trace(format string, args ...any) {
 	r.log = append(r.log, fmt.Sprintf(format, args...))
 }
 
+// counted counts something special.
+func (r *run) counted(what Strike) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tally[what]++
+}
+
 // run delivers growing parts of the stream, then all of it until that succeeds.
 func (r *run) run(ctx context.Context) error {
 	stream := r.world.stream
@@ -191,11 +205,11 @@ func (r *run) run(ctx context.Context) error {
 			return err
 		}
 		// A zombie that comes first once more takes something away from the others.
-		before := r.landed
+		before := r.zombieCommits()
 		if err := r.endZombie(); err != nil {
 			return err
 		}
-		done = done && r.landed == before
+		done = done && r.zombieCommits() == before
 	}
 	return r.finish(ctx)
 }
@@ -285,7 +299,7 @@ func (r *run) todo(upto int, handled map[string]uint64) []*record {
 	switch r.r.IntN(4) {
 	case 0:
 		back = len(r.world.stream)
-		r.tally[Rewinds]++
+		r.counted(Rewinds)
 	case 1:
 		back = r.r.IntN(100)
 	}
@@ -323,7 +337,7 @@ func (r *run) arrange(todo []*record, upto int) [][]*record {
 			}
 		}
 		if i > 0 && rec.position != "" && rec.position < todo[i-1].position {
-			r.tally[OutOfOrder]++
+			r.counted(OutOfOrder)
 		}
 	}
 	var batches [][]*record

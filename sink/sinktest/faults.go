@@ -106,12 +106,12 @@ func (t *faultyTable) overtake() {
 	if !t.opening || t.zombie == nil || t.luck.IntN(4) > 0 {
 		return
 	}
-	before := t.landed
+	before := t.zombieCommits()
 	if err := t.zombie.rise(); err != nil {
 		t.fail(err)
 	}
-	if t.landed > before {
-		t.tally[ZombieOvertook]++
+	if t.zombieCommits() > before {
+		t.counted(ZombieOvertook)
 		t.opening = false // as a sink that opens a table gives up on one that always comes first
 	}
 }
@@ -122,6 +122,7 @@ func (t *faultyTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byt
 		t.gate.RLock()
 		defer t.gate.RUnlock()
 		fail, after := t.read(t.luck), t.luck.IntN(10)
+		t.scanned = t.scanned || t.definition.Name() == chaosMirror
 		t.overtake()
 		for row, err := range t.inner.Scan(ctx, columns) {
 			if fail != nil && after == 0 {
@@ -158,6 +159,9 @@ func (t *faultyTable) Commit(ctx context.Context, b *sink.Batch) error {
 
 // commit commits, or does what a chaotic world makes of it.
 func (t *faultyTable) commit(ctx context.Context, b *sink.Batch) error {
+	if t.alone && t.zombie != nil && t.zombie != t.session && t.luck.IntN(4) > 0 {
+		return t.betweenCommit(ctx, b)
+	}
 	if !t.dice(t.luck, 6) {
 		return t.innerCommit(ctx, b)
 	}
@@ -231,13 +235,30 @@ func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Str
 // rivalCommit lets somebody else, who is no sink, commit in the middle.
 func (t *faultyTable) rivalCommit(ctx context.Context, b *sink.Batch) error {
 	var failed error
-	t.chaos.Lake.Disk.Interrupt(".parquet", func() { failed = t.chaos.Lake.Meddle(ctx, t.lake.store, t.definition) })
+	t.chaos.Lake.Disk.Interrupt(".parquet", func() { failed = t.meddle(ctx, t.definition) })
 	err := t.innerCommit(ctx, b)
 	if t.chaos.Lake.Disk.Disarm() {
 		_ = t.strike(t.luck, RivalCommit) // what comes of it is for the lake to say
 	}
 	if failed != nil {
-		t.fail(fmt.Errorf("commit as somebody else: %w", failed))
+		t.fail(failed)
+	}
+	return err
+}
+
+// betweenCommit lets a paused writer go on when the table was read, and the first
+// file of the commit is about to be written.
+func (t *faultyTable) betweenCommit(ctx context.Context, b *sink.Batch) error {
+	before := t.zombieCommits()
+	var failed error
+	t.chaos.Lake.Disk.Interrupt("", func() { failed = t.zombie.rise() })
+	err := t.innerCommit(ctx, b)
+	t.chaos.Lake.Disk.Disarm()
+	if failed != nil {
+		t.fail(failed)
+	}
+	if t.zombieCommits() > before {
+		t.counted(ZombieBetween)
 	}
 	return err
 }

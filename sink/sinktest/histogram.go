@@ -58,22 +58,34 @@ const (
 	RivalCommit       Strike = "commit of somebody else"
 	AmbiguousHappened Strike = "ambiguous result of a commit that happened"
 	AmbiguousNot      Strike = "ambiguous result of a commit that did not happen"
+	IndexSpilled      Strike = "index of keys on disk"
+	IndexTakenOver    Strike = "index of keys taken over from an earlier run"
+	IndexRebuilt      Strike = "index of keys on disk built anew"
 	StorageByName     Strike = "storage error by name"
 	StorageAfterN     Strike = "storage error after n operations"
 	ReadError         Strike = "read error"
 	ZombieFenced      Strike = "paused writer that was fenced"
 	ZombieLanded      Strike = "paused writer that came first"
 	ZombieOvertook    Strike = "paused writer that came first while another opened"
+	ZombieBetween     Strike = "paused writer that came first while another wrote a commit"
 )
 
-// Strikes lists all of them.
+// What maintenance does to the tables of a lake of files.
+const (
+	Compacted      Strike = "files compacted"
+	DeletesCarried Strike = "deletes carried over to older files by a compaction"
+	DeletedRemoved Strike = "deleted rows taken out by a compaction"
+	Expired        Strike = "snapshots expired"
+)
+
+// Strikes lists those that every lake must survive.
 func Strikes() []Strike {
 	return []Strike{
 		Inserts, Reinserts, Updates, Deletes, KeyChanges, Nulls, PartialRows, Loads, Reloads, ColumnsAdded, BadRows, SentTwice, SentAgainLater,
 		OutOfOrder, Redelivered, StaleRedelivery, LateChange, LateAfterDelete, HeldBack, Rewinds, BatchSplit, BatchMerged, BatchPostponed,
 		Superseded, Collapsed, Skipped, RejectedTooOld, MovedByEvolution,
-		CrashBetween, CrashBefore, CrashMidway, CrashAfter, CrashReading, Cancelled, Conflict, RivalCommit, AmbiguousHappened, AmbiguousNot,
-		StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded, ZombieOvertook,
+		CrashBetween, CrashBefore, CrashMidway, CrashAfter, CrashReading, Cancelled, Conflict, RivalCommit, AmbiguousHappened, AmbiguousNot, IndexSpilled, IndexTakenOver, IndexRebuilt,
+		StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded, ZombieOvertook, ZombieBetween,
 	}
 }
 
@@ -87,15 +99,15 @@ func (t Tally) Add(other Tally) {
 	}
 }
 
-// Missing returns what has never happened.
-func (t Tally) Missing() []Strike {
-	return slices.DeleteFunc(Strikes(), func(s Strike) bool { return t[s] > 0 })
+// Missing returns which of the strikes have never happened.
+func (t Tally) Missing(strikes []Strike) []Strike {
+	return slices.DeleteFunc(slices.Clone(strikes), func(s Strike) bool { return t[s] > 0 })
 }
 
-// String renders a line for each strike.
-func (t Tally) String() string {
+// Text renders a line for each of the strikes.
+func (t Tally) Text(strikes []Strike) string {
 	var b strings.Builder
-	for _, s := range Strikes() {
+	for _, s := range strikes {
 		fmt.Fprintf(&b, "%9d  %s\n", t[s], s)
 	}
 	return b.String()

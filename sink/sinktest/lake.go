@@ -138,7 +138,7 @@ func (t *Table) Load(ctx context.Context) (sink.State, error) {
 	defer t.mu.Unlock()
 	properties := maps.Clone(t.properties)
 	maps.DeleteFunc(properties, func(name, _ string) bool { return !strings.HasPrefix(name, sink.PropertyPrefix) })
-	return sink.State{Properties: properties, Rows: int64(len(t.rows))}, nil
+	return sink.State{Properties: properties, Rows: int64(len(t.rows)), Own: true}, nil
 }
 
 // Commit implements sink.Table, for batches of all columns of the table.
@@ -153,16 +153,19 @@ func (t *Table) commit(ctx context.Context, b *sink.Batch, columns []catalog.Col
 	if t.properties[sink.PropertyCommit] != b.Parent {
 		return sink.ErrConflict
 	}
-	rows, err := t.changed(b, columns)
+	before := t.meddled.Load()
+	t.mu.Unlock() // others may commit while the files are written
+	err := t.write(b)
+	t.mu.Lock()
 	if err != nil {
 		return err
 	}
-	before := t.meddled.Load()
-	if err := t.write(b); err != nil {
-		return err
-	}
-	if t.meddled.Load() != before {
+	if t.meddled.Load() != before || t.properties[sink.PropertyCommit] != b.Parent {
 		return sink.ErrConflict
+	}
+	rows, err := t.changed(b, columns)
+	if err != nil {
+		return err
 	}
 	if b.Inserts.Len()+b.Deletes.Len() > 0 {
 		t.widen(columns)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 
 	"icehose/catalog"
 	"icehose/sink"
@@ -18,9 +19,9 @@ func InMemory() ChaosLake {
 		Observe: func(_ context.Context, _ sink.Store, def *catalog.Table) ([]Snapshot, error) {
 			return lake.observe(def)
 		},
-		Meddle: func(_ context.Context, _ sink.Store, def *catalog.Table) error {
+		Meddle: func(_ context.Context, _ sink.Store, def *catalog.Table, _ *rand.Rand) (Tally, error) {
 			lake.Table(def.Database(), def.Name()).Meddle()
-			return nil
+			return nil, nil
 		},
 		Disk: lake.Disk, FlushRows: [2]int{3, 27},
 	}

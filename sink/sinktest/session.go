@@ -26,12 +26,14 @@ type session struct {
 	gate      sync.RWMutex // held by what it does with the lake
 	crashed   bool
 	opening   bool  // and nobody has come first yet
+	alone     bool  // it commits in its own calls, and not beside them
 	calm      bool  // nothing fails
 	zombified bool  // it was paused, and others took over
 	struck    int   // faults so far
 	excused   int   // of these: that were there when a call last failed
 	landedAt  int   // commits of zombies when it began
 	failed    error // what is wrong with the sink
+	scanned   bool  // its mirror was read
 }
 
 // An openLake is a lake that one or more sessions have open: a paused one holds
@@ -69,7 +71,7 @@ func (r *run) enter(ctx context.Context) (*openLake, error) {
 // open starts a process. Its context ends with it.
 func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) {
 	for range tries {
-		s := &session{run: r, rejected: make(map[*record]bool), widened: final || upto > r.world.widenedAt, landedAt: r.landed, opening: true}
+		s := &session{run: r, rejected: make(map[*record]bool), widened: final || upto > r.world.widenedAt, landedAt: r.zombieCommits(), opening: true}
 		process, cancel := context.WithCancel(ctx)
 		s.ctx, s.cancel = process, cancel
 		var err error
@@ -80,11 +82,15 @@ func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) 
 		options := sink.Options{
 			FlushRows: flush[0] + r.r.IntN(flush[1]-flush[0]), FlushBytes: flush[1] * [...]int{0, 200, 400}[r.r.IntN(3)],
 			Horizon: r.horizon, Reject: s.reject, Background: r.r.IntN(2) == 0,
+			RetryFor: time.Duration(r.r.IntN(2)) * time.Minute, Wait: func(context.Context, time.Duration) error { return nil },
 		}
+		r.placeIndex(&options)
+		s.alone = !options.Background
 		s.sink, err = sink.Open(process, r.pipeline(s.widened), &faultyStore{s}, options)
 		s.opening = false
 		if err == nil {
 			r.trace("session opened, with the added column: %t, flush at %d rows, handled %v", s.widened, options.FlushRows, s.sink.Handled())
+			s.sawIndex()
 			return s, s.observeAll()
 		}
 		if err := s.leave(); err != nil {
@@ -105,11 +111,14 @@ func (s *session) leave() error {
 	s.gate.Lock() // what it has begun ends first
 	s.cancel()
 	s.gate.Unlock()
+	if err := s.leaveIndex(); err != nil {
+		return errors.Join(err, s.lake.leave())
+	}
 	return s.lake.leave()
 }
 
 // reject is told of the rows that the sink does not write.
-func (s *session) reject(o sink.Offset, e *sink.RejectError) {
+func (s *session) reject(o sink.Offset, e *sink.RejectError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec := s.world.shards[o.Shard][o.Ordinal]
@@ -120,6 +129,7 @@ func (s *session) reject(o sink.Offset, e *sink.RejectError) {
 		s.tally[RejectedTooOld]++
 	}
 	s.rejected[rec] = true
+	return nil
 }
 
 // observeAll compares what a sink has found when it opened.
@@ -135,22 +145,47 @@ func (s *session) observeAll() error {
 // meddleEvery is after how many commits to a table somebody else maintains it.
 const meddleEvery = 5
 
+// meddle commits as somebody else.
 func (s *session) meddle(ctx context.Context, def *catalog.Table) error {
-	s.mu.Lock()
-	commits := s.models[def.Name()].commits
-	due := commits > 0 && commits%meddleEvery == 0
-	s.mu.Unlock()
-	if !due {
-		return nil
-	}
-	return s.chaos.Lake.Meddle(context.WithoutCancel(ctx), s.lake.store, def)
-}
-
-// observe compares every new state of a table with the model.
-func (s *session) observe(ctx context.Context, def *catalog.Table) error {
-	if err := s.meddle(ctx, def); err != nil {
+	struck, err := s.chaos.Lake.Meddle(context.WithoutCancel(ctx), s.lake.store, def, s.luckOf(def.Name()).Rand)
+	if err != nil {
 		return fmt.Errorf("commit as somebody else: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.Add(struck)
+	for what := range struck {
+		s.trace("%s: %s", def.Name(), what)
+	}
+	return nil
+}
+
+// observe compares every new state of a table with the model, and lets somebody
+// else maintain it now and then.
+func (s *session) observe(ctx context.Context, def *catalog.Table) error {
+	before := s.commitsOf(def)
+	if err := s.compare(ctx, def); err != nil {
+		return err
+	}
+	if s.commitsOf(def)/meddleEvery == before/meddleEvery {
+		return nil
+	}
+	if err := s.meddle(ctx, def); err != nil {
+		return err
+	}
+	return s.compare(ctx, def)
+}
+
+func (s *session) commitsOf(def *catalog.Table) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.models[def.Name()].commits
+}
+
+// compare compares every new state of a table with the model.
+func (s *session) compare(ctx context.Context, def *catalog.Table) error {
+	s.observing.Lock()
+	defer s.observing.Unlock()
 	states, err := s.chaos.Lake.Observe(context.WithoutCancel(ctx), s.lake.store, def)
 	if err != nil {
 		return fmt.Errorf("read lake: %w", err)
@@ -255,7 +290,7 @@ func (r *run) deliver(ctx context.Context, upto int, final bool) (done bool, err
 		done = err == nil
 	case err == nil:
 		s.trace("crash between calls")
-		r.tally[CrashBetween]++
+		r.counted(CrashBetween)
 	}
 	if errors.Is(err, errEnded) {
 		err = nil
@@ -302,17 +337,6 @@ func (s *session) deliverAll() error {
 	return nil
 }
 
-// pause stops the process, which will go on when others write the lake.
-func (s *session) pause() {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	s.trace("the writer is paused")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.crashes--
-	s.zombie, s.zombified, s.calm = s, true, true
-}
-
 func (s *session) deliverBatch() error {
 	deliveries := make([]sink.Delivery, len(s.batches[0]))
 	s.mu.Lock()
@@ -332,18 +356,18 @@ func (s *session) rearrange() {
 	case 0:
 		if n := len(b[0]) / 2; n > 0 {
 			s.batches = append([][]*record{b[0][:n], b[0][n:]}, b[1:]...)
-			s.tally[BatchSplit]++
+			s.counted(BatchSplit)
 		}
 	case 1:
 		if len(b) > 1 {
 			s.batches = append([][]*record{slices.Concat(b[0], b[1])}, b[2:]...)
-			s.tally[BatchMerged]++
+			s.counted(BatchMerged)
 		}
 	case 2:
 		if len(b) > 1 {
 			to := 1 + s.r.IntN(len(b)-1)
 			s.batches = slices.Insert(slices.Clone(b[1:]), to, b[0])
-			s.tally[BatchPostponed]++
+			s.counted(BatchPostponed)
 		}
 	}
 }
@@ -359,63 +383,10 @@ func (s *session) end() error {
 	return errors.New("the sink does not close")
 }
 
-// wake lets a paused writer, which knows nothing of its successor, go on.
-func (s *session) wake() error {
-	if s.zombie == nil || s.zombie == s {
-		return nil
-	}
-	return s.zombie.rise()
-}
-
-// rise goes on where a paused session has stopped, for a while.
-func (s *session) rise() error {
-	s.trace("the paused writer goes on")
-	before := s.landed
-	var err error
-	for n := s.r.IntN(4); err == nil && n > 0 && len(s.batches) > 0; n-- {
-		if err = s.deliverBatch(); err == nil {
-			s.batches = s.batches[1:]
-		}
-	}
-	if err == nil {
-		err = s.call("flush", s.sink.Flush)
-	}
-	if s.landed > before {
-		s.tally[ZombieLanded]++
-	}
-	switch {
-	case errors.Is(err, errEnded):
-		s.tally[ZombieFenced]++
-		return s.bury()
-	case err != nil:
-		return err
-	case s.r.IntN(3) == 0:
-		return s.bury()
-	}
-	return nil
-}
-
-func (s *session) bury() error {
-	s.trace("the paused writer is gone")
-	s.zombie = nil
-	err := s.leave()
-	s.count(false)
-	return err
-}
-
-// endZombie lets a paused writer go on for the last time.
-func (r *run) endZombie() error {
-	if r.zombie == nil {
-		return nil
-	}
-	if err := r.zombie.rise(); err != nil || r.zombie == nil {
-		return err
-	}
-	return r.zombie.bury()
-}
-
 // count adds what the sink has counted, which must add up.
 func (s *session) count(closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, t := range s.sink.Stats() {
 		done := t.Applied + t.Collapsed + t.Superseded + t.Skipped + t.Rejected
 		if (done > t.Delivered || closed && done != t.Delivered) && s.failed == nil {

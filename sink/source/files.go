@@ -40,6 +40,12 @@ type Files struct {
 	// than behind the last handled record: what is handled is told by sequence
 	// numbers, and records that are missing in between are not noticed.
 	Continue bool
+	// Uneven are the shards of which not all tables have the same records
+	// (Sink.Uneven). With Continue their records can be numbered only where the
+	// files go back to what every table has. Without, those of which there is no
+	// such record are counted before anything is yielded: what one table alone
+	// would take for the start of the stream may be its middle.
+	Uneven map[string]sink.Uneven
 	// Redriven says that the records failed before and come from a file of
 	// failures, which is a stream of its own, known by the file's name.
 	Redriven bool
@@ -66,8 +72,12 @@ func (p place) base() string { return filepath.Base(p.path) }
 // Records implements Source.
 func (f *Files) Records(ctx context.Context, after map[string]sink.Offset) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		n := &numbering{after: after, resumes: f.Continue, redriven: f.Redriven, shards: make(map[string]*shard)}
-		if err := f.read(ctx, n, yield); err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
+		n := &numbering{after: after, resumes: f.Continue, uneven: f.Uneven, redriven: f.Redriven, shards: make(map[string]*shard)}
+		err := f.count(ctx, n)
+		if err == nil {
+			err = f.read(ctx, n, yield)
+		}
+		if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
 			yield(Record{}, err)
 		}
 	}

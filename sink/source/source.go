@@ -52,6 +52,7 @@ var ErrOtherStream = errors.New("not the stream that the lake was filled from")
 type numbering struct {
 	after    map[string]sink.Offset
 	resumes  bool // the records begin somewhere, not at the start of the stream
+	uneven   map[string]sink.Uneven
 	shards   map[string]*shard
 	redriven bool
 }
@@ -67,7 +68,7 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 	key := r.ShardID
 	if n.redriven {
 		// A rejected record is not where it was in its shard: the file is a stream of its own.
-		key = "redriven " + at.base() + " " + r.ShardID
+		key = sink.RedrivenShard(at.base(), r.ShardID)
 	}
 	s := n.shards[key]
 	if s == nil {
@@ -76,6 +77,9 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 			s.next = last.Ordinal + 1
 		}
 		n.shards[key] = s
+		if err := n.reaches(key, r.SequenceNumber); err != nil {
+			return o, false, err
+		}
 	} else if at.before(s.place) {
 		return o, false, fmt.Errorf("file has a record of shard %s that came after a later file had begun it: their order would be another on the next reading", r.ShardID)
 	}
@@ -89,6 +93,9 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 	}
 	o = sink.Offset{Shard: s.name, Sequence: r.SequenceNumber, Ordinal: s.next}
 	s.next++
+	if u, ok := n.uneven[key]; ok && !agrees(&o, &u.Last) {
+		return o, false, fmt.Errorf("shard %s record %d: %w: %s: %s", r.ShardID, o.Ordinal, ErrOtherStream, u.Describe(), giveAll)
+	}
 	if !resumed || o.Ordinal > last.Ordinal {
 		return o, false, nil
 	}
@@ -96,6 +103,40 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 		return o, false, fmt.Errorf("shard %s record %d: %w", r.ShardID, o.Ordinal, ErrOtherStream)
 	}
 	return o, true, nil
+}
+
+// reaches checks the first record of a shard, whose number is given, where not
+// all tables have the same records: it must be one that every table has, since
+// from a later one on nobody could tell how many are in between.
+func (n *numbering) reaches(key, first string) error {
+	u, ok := n.uneven[key]
+	if !ok {
+		return nil
+	}
+	last, all := n.after[key]
+	if !n.resumes {
+		if c, err := compareSequences(first, u.Last.Sequence); err == nil && c > 0 {
+			return fmt.Errorf("shard %s begins in the middle: %s: %s", key, u.Describe(), giveAll)
+		}
+		return nil // what cannot be compared is counted
+	}
+	if !all {
+		return fmt.Errorf("cannot tell where to continue shard %s: %s, and no record is in all of them: %s, without continuing", key, u.Describe(), giveAll)
+	}
+	c, err := compareSequences(first, last.Sequence)
+	if err != nil || c <= 0 {
+		return err
+	}
+	return fmt.Errorf("shard %s begins too late to continue: %s: give the files from sequence number %s on, that record included, or all of the stream without continuing",
+		key, u.Describe(), last.Sequence)
+}
+
+// giveAll is what to do where nothing tells how many records a file leaves out.
+const giveAll = "give all files from the start of the stream"
+
+// agrees says that o is where last is in the shard if it is that record, and only then.
+func agrees(o, last *sink.Offset) bool {
+	return last.Sequence == "" || (o.Sequence == last.Sequence) == (o.Ordinal == last.Ordinal)
 }
 
 // precedes says that o, by its ordinal at or before last, can be of the same

@@ -244,16 +244,20 @@ type alone struct{ sink.Store }
 
 // remove delivers the deletes as the records of a shard of their own, which go
 // on from where an earlier sweep of the same load came to.
-func (s *sweeper) remove(ctx context.Context, store sink.Store, o sink.Options) error {
+func (s *sweeper) remove(ctx context.Context, store sink.Store, o sink.Options) (err error) {
 	one := *s.pipeline
 	one.Tables = []*catalog.Table{s.table}
 	var rejected error
-	o.Reject = func(_ sink.Offset, err *sink.RejectError) { rejected = errors.Join(rejected, err) }
+	o.Reject = func(_ sink.Offset, err *sink.RejectError) error {
+		rejected = errors.Join(rejected, err)
+		return nil
+	}
 	writer, err := sink.Open(ctx, &one, alone{store}, o)
 	if err != nil {
 		return fmt.Errorf("open sink: %w", err)
 	}
-	shard := "resync-" + s.load.Floor.String()
+	defer func() { err = errors.Join(err, writer.Abandon()) }()
+	shard := sink.ResyncShard(s.load.Floor.String())
 	next := writer.Handled()[shard]
 	for i := range s.ghosts {
 		d := sink.Delivery{Offset: sink.Offset{Shard: shard, Ordinal: next + uint64(i)}, Row: &s.ghosts[i]}

@@ -60,7 +60,7 @@ type feed struct {
 
 func (f *feed) deliver(t *testing.T, table *catalog.Table, rows ...string) {
 	t.Helper()
-	s, err := sink.Open(t.Context(), f.p, f.store, sink.Options{Reject: func(_ sink.Offset, err *sink.RejectError) { t.Errorf("rejected: %v", err) }})
+	s, err := sink.Open(t.Context(), f.p, f.store, sink.Options{Reject: func(_ sink.Offset, err *sink.RejectError) error { return err }})
 	if err != nil {
 		t.Fatal(err)
 	}

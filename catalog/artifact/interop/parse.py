@@ -14,14 +14,16 @@ from sqlglot import exp
 
 NAME = r"[a-z_][a-z0-9_]*"
 QUOTED = rf"`{NAME}`"
+PROPERTY = r"'[a-z_]+' = '\d+'"
+OPTION = r"'[a-z-]+', '(\d+|true)'"
 COMMANDS = {
     "athena": [
         rf"OPTIMIZE {NAME}\.{NAME} REWRITE DATA USING BIN_PACK",
         rf"VACUUM {NAME}\.{NAME}",
-        rf"ALTER TABLE {QUOTED}\.{QUOTED} SET TBLPROPERTIES \('[a-z_]+' = '\d+'\)",
+        rf"ALTER TABLE {QUOTED}\.{QUOTED} SET TBLPROPERTIES \({PROPERTY}(, {PROPERTY})*\)",
     ],
     "spark": [
-        rf"CALL system\.{NAME}\(table => '{NAME}\.{NAME}'(, options => map\('[a-z-]+', '\d+'\)|, older_than => current_timestamp\(\))?(, retain_last => \d+)?\)",
+        rf"CALL system\.{NAME}\(table => '{NAME}\.{NAME}'(, options => map\({OPTION}(, {OPTION})*\)|, older_than => current_timestamp\(\))?(, retain_last => \d+)?\)",
         rf"ALTER TABLE {QUOTED}\.{QUOTED} SET IDENTIFIER FIELDS {QUOTED}(, {QUOTED})*",
     ],
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"icehose/catalog"
@@ -129,4 +130,25 @@ func (c *Column) param(i, other int) int {
 // given name.
 func (c *Column) plain(names ...string) bool {
 	return !c.Domain && !c.Type.Array && c.Type.Class == "" && slices.Contains(names, c.Type.Name)
+}
+
+// span returns the first and the last of numbers that follow each other.
+func span(numbers []int) (first, last int, ok bool) {
+	n := len(numbers)
+	if n == 0 || numbers[n-1]-numbers[0] != n-1 {
+		return 0, 0, false
+	}
+	return numbers[0], numbers[n-1], true
+}
+
+// join writes numbers with commas between them.
+func join(numbers []int) string {
+	var text []byte
+	for i, n := range numbers {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return string(text)
 }

@@ -110,3 +110,31 @@ func checkValue(t *testing.T, c *catalog.Column, form canon.Form, text, got []by
 		t.Errorf("%q, mask %q: the engine renders %q, canon %q", text, c.Mask, field, want)
 	}
 }
+
+// Buckets that follow each other are no list of them.
+func TestInBuckets(t *testing.T) {
+	p, err := catalog.Parse("pipeline.yaml", []byte("version: 1\ndatabase: lake\nsource: {engine: postgresql, position: postgres}\ntables:\n  - {source: s.t, mode: mirror, key: [id], columns: [{name: id, type: long}]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := []canonsql.Column{{Column: p.Tables[0].Columns[0], Spelled: "id", Type: catalog.SourceType{Name: "bigint"}}}
+	slice := make([]int, 1<<18)
+	for i := range slice {
+		slice[i] = 1<<18 + i
+	}
+	for _, tt := range []struct {
+		only            []int
+		postgres, mysql string
+	}{
+		{slice, " <@ int4range(262144, 524288)", " BETWEEN 262144 AND 524287"},
+		{[]int{7}, " <@ int4range(7, 8)", " BETWEEN 7 AND 7"},
+		{[]int{1, 3}, " = ANY ('{1,3}'::integer[])", " IN (1,3)"},
+	} {
+		ofPostgres, ofMySQL := canonsql.Postgres(columns), canonsql.MySQL(columns)
+		for got, want := range map[string]string{ofPostgres.PostgresInBuckets([]int{0}, 1<<20, tt.only): tt.postgres, ofMySQL.MySQLInBuckets([]int{0}, 1<<20, tt.only): tt.mysql} {
+			if !strings.HasSuffix(got, want) || len(got) > 300 {
+				t.Errorf("a condition of %d characters, want the end %s", len(got), want)
+			}
+		}
+	}
+}

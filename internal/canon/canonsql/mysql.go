@@ -193,12 +193,18 @@ func mysqlBucket(hash string, buckets int) string {
 // MySQLInBuckets returns a condition over t that is met by the rows of the
 // given buckets. The engine must render the key exactly, or without a key, all.
 func (r *Rows) MySQLInBuckets(key []int, buckets int, only []int) string {
+	bucket := r.MySQLBucket(key, buckets)
+	if first, last, ok := span(only); ok {
+		return fmt.Sprintf("%s BETWEEN %d AND %d", bucket, first, last)
+	}
+	return bucket + " IN (" + join(only) + ")"
+}
+
+// MySQLBucket returns the number of a row's bucket over t. The engine must render
+// the key exactly, or without a key, all.
+func (r *Rows) MySQLBucket(key []int, buckets int) string {
 	if len(key) == 0 {
 		key = nil
 	}
-	numbers := make([]string, len(only))
-	for i, b := range only {
-		numbers[i] = fmt.Sprint(b)
-	}
-	return mysqlBucket("SHA2(CONCAT("+strings.Join(r.mysqlFields(key), ", ")+"), 256)", buckets) + " IN (" + strings.Join(numbers, ",") + ")"
+	return mysqlBucket("SHA2(CONCAT("+strings.Join(r.mysqlFields(key), ", ")+"), 256)", buckets)
 }

@@ -197,6 +197,16 @@ func postgresFields(n int) []string {
 // PostgresInBuckets returns a condition over t that is met by the rows of the
 // given buckets. The engine must render the key exactly, or without a key, all.
 func (r *Rows) PostgresInBuckets(key []int, buckets int, only []int) string {
+	bucket := r.PostgresBucket(key, buckets)
+	if first, last, ok := span(only); ok {
+		return fmt.Sprintf("%s <@ int4range(%d, %d)", bucket, first, last+1) // BETWEEN would hash twice
+	}
+	return fmt.Sprintf("%s = ANY ('{%s}'::integer[])", bucket, join(only))
+}
+
+// PostgresBucket returns the number of a row's bucket over t. The engine must
+// render the key exactly, or without a key, all.
+func (r *Rows) PostgresBucket(key []int, buckets int) string {
 	columns := key
 	if len(key) == 0 {
 		for i := range r.Canonical {
@@ -207,13 +217,5 @@ func (r *Rows) PostgresInBuckets(key []int, buckets int, only []int) string {
 	for n, i := range columns {
 		fields[n] = fmt.Sprintf("coalesce(octet_length(%[1]s) || ':' || (%[1]s), 'N:')", r.Canonical[i])
 	}
-	var numbers strings.Builder
-	for i, b := range only {
-		if i > 0 {
-			numbers.WriteByte(',')
-		}
-		fmt.Fprint(&numbers, b)
-	}
-	return fmt.Sprintf("(('x' || encode(substr(sha256(convert_to(%s, 'UTF8')), 14, 3), 'hex'))::bit(24)::integer & %d) = ANY ('{%s}'::integer[])",
-		strings.Join(fields, " || "), buckets-1, numbers.String())
+	return fmt.Sprintf("(('x' || encode(substr(sha256(convert_to(%s, 'UTF8')), 14, 3), 'hex'))::bit(24)::integer & %d)", strings.Join(fields, " || "), buckets-1)
 }

@@ -130,7 +130,9 @@ func failure(status *types.QueryExecutionStatus) error {
 	return errors.New(reason)
 }
 
-// read reads the rows of a result; of a query the first row is a header.
+// read reads the rows of a result; of a query the first row is a header. That of a
+// MERGE may be a count alone: no column of a query of package merge has a number
+// for a name.
 func (c *Client) read(ctx context.Context, id string, kind types.StatementType, result *merge.QueryResult) error {
 	pages := athena.NewGetQueryResultsPaginator(c.API, &athena.GetQueryResultsInput{QueryExecutionId: &id})
 	for first := true; pages.HasMorePages(); first = false {
@@ -145,7 +147,7 @@ func (c *Client) read(ctx context.Context, id string, kind types.StatementType, 
 			continue
 		}
 		rows := page.ResultSet.Rows
-		if first && len(rows) > 0 {
+		if _, count := number(rows); first && len(rows) > 0 && !count {
 			rows = rows[1:]
 		}
 		for _, row := range rows {
@@ -163,4 +165,13 @@ func (c *Client) read(ctx context.Context, id string, kind types.StatementType, 
 		}
 	}
 	return nil
+}
+
+// number returns the integer that is all there is in rows.
+func number(rows []types.Row) (n int64, ok bool) {
+	if len(rows) != 1 || len(rows[0].Data) != 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(aws.ToString(rows[0].Data[0].VarCharValue), 10, 64)
+	return n, err == nil
 }

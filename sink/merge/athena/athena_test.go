@@ -99,12 +99,16 @@ func TestQueryReadsAllPages(t *testing.T) {
 }
 
 func TestQueryCountsWhatAMergeChanged(t *testing.T) {
-	merged := page("")
-	merged.UpdateCount = aws.Int64(7)
-	s := &standIn{kind: types.StatementTypeDml, states: []types.QueryExecutionState{types.QueryExecutionStateSucceeded}, pages: []service.GetQueryResultsOutput{merged}}
-	got, err := client(s).Query(t.Context(), "MERGE")
-	if err != nil || got.Updated != 7 {
-		t.Errorf("got %+v, %v; want 7 updated", got, err)
+	counted := page("")
+	counted.UpdateCount = aws.Int64(7)
+	for name, merged := range map[string]service.GetQueryResultsOutput{
+		"as a count": counted, "in the only row": page("", []string{"7"}), "below a header": page("", []string{"rows"}, []string{"7"}),
+	} {
+		s := &standIn{kind: types.StatementTypeDml, states: []types.QueryExecutionState{types.QueryExecutionStateSucceeded}, pages: []service.GetQueryResultsOutput{merged}}
+		got, err := client(s).Query(t.Context(), "MERGE")
+		if err != nil || got.Updated != 7 {
+			t.Errorf("%s: got %+v, %v; want 7 updated", name, got, err)
+		}
 	}
 }
 

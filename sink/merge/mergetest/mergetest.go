@@ -23,9 +23,10 @@ import (
 	"icehose/sink"
 )
 
-// Pipeline defines the tables keyed, unkeyed and plain: a key of two columns
-// and columns that a change may leave out; no key; neither, and a partition a
-// day of commit.
+// Pipeline defines the tables keyed, unkeyed and plain, each with a partition a
+// day of commit: a key of two columns and columns that a change may leave out; no
+// key; neither. Of the floors at which keyed is loaded, two are announced, the
+// first load needs none, and the last is that of a repair.
 const Pipeline = `version: 1
 database: d
 source: {engine: postgresql, position: postgres}
@@ -34,6 +35,10 @@ tables:
   - source: s.keyed
     mode: changelog
     key: [id, tenant]
+    partition: [day(cdc_committed_at)]
+    loads:
+      - {floor: "000000000000000a000000000000000a", since: 2026-01-11T00:00:00Z, finished: true}
+      - {floor: "00000000000000140000000000000014", since: 2026-01-21T00:00:00Z, finished: true}
     columns:
       - {name: tenant, type: int}
       - {name: id, type: string}
@@ -44,6 +49,7 @@ tables:
   - source: s.unkeyed
     mode: changelog
     position: column:serial
+    partition: [day(cdc_committed_at)]
     columns:
       - {name: tenant, type: int}
       - {name: a, type: string}
@@ -83,7 +89,7 @@ type Row struct {
 	A, B, C   *string
 	Grade     *string // null before the column was added
 	Absent    []string
-	Committed time.Time
+	Committed time.Time // zero for a load
 }
 
 // columns of the table keyed, in the order of its definition.
@@ -103,6 +109,14 @@ func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 // bodyOf is the body of a position of PostgreSQL's kind: two numbers.
 func bodyOf(n int) cdc.Body { return cdc.Body{Hi: uint64(n), Lo: uint64(n)} } //nolint:gosec // not negative
 
+// committed is the text of a commit time, nil for none.
+func committed(at time.Time) []byte {
+	if at.IsZero() {
+		return nil
+	}
+	return []byte(at.UTC().Format("2006-01-02T15:04:05.000000Z"))
+}
+
 func text(s *string) []byte {
 	if s == nil {
 		return nil
@@ -117,7 +131,7 @@ func (r *Row) values() [][]byte {
 
 // Lake returns the texts of the row's lake columns.
 func (r *Row) Lake() [][]byte {
-	row := append(r.values(), []byte(r.Position), []byte(r.Committed.UTC().Format("2006-01-02T15:04:05.000000Z")), []byte(r.Operation.String()), nil, nil)
+	row := append(r.values(), []byte(r.Position), committed(r.Committed), []byte(r.Operation.String()), nil, nil)
 	if r.OldID != "" {
 		key, err := json.Marshal([]string{r.OldID, strconv.Itoa(r.Tenant)})
 		if err != nil {
@@ -148,16 +162,16 @@ func Log(seed uint64, tenant int) []Row {
 		row.Operation = []cdc.Operation{cdc.Load, cdc.Insert, cdc.Update, cdc.Update, cdc.Update, cdc.Delete}[r.IntN(6)]
 		day := 1 + r.IntN(40)
 		if row.Operation == cdc.Load {
-			day-- // the floor of a first load is zero
-			position, err := cdc.LoadPosition(0, bodyOf(day), Start().Add(time.Duration(n)), cdc.Origin{Shard: "shardId-000000000000", Sequence: strconv.Itoa(n)})
+			day = (day - 1) / 10 * 10 // the floor of a first load is zero
+			position, err := cdc.LoadPosition(0, bodyOf(day), Start().AddDate(0, 0, day), cdc.Origin{Shard: "shardId-000000000000", Sequence: strconv.Itoa(n)})
 			if err != nil {
 				panic(err)
 			}
 			row.Position = position
 		} else {
 			row.Position = cdc.ChangePosition(0, bodyOf(day), uint64(n))
+			row.Committed = Start().AddDate(0, 0, day)
 		}
-		row.Committed = Start().AddDate(0, 0, day)
 		switch {
 		case row.Operation == cdc.Delete:
 			row.A, row.B, row.C, row.Grade = nil, nil, nil, nil
@@ -177,6 +191,42 @@ func Log(seed uint64, tenant int) []Row {
 	}
 	r.Shuffle(len(log), func(i, j int) { log[i], log[j] = log[j], log[i] })
 	return log
+}
+
+// Copies returns the rows, each followed now and then by one of the same position
+// that differs: what another pipeline file has made of the same record.
+func Copies(seed uint64, log []Row) []Row {
+	r := mathrand.New(mathrand.NewPCG(seed, 2)) //nolint:gosec // a test
+	some := func(format string) *string {
+		if r.IntN(3) == 0 {
+			return nil
+		}
+		s := fmt.Sprintf(format, r.IntN(1000)-r.IntN(2)*900)
+		return &s
+	}
+	var out []Row
+	for _, row := range log {
+		out = append(out, row)
+		if row.Operation == cdc.Delete || r.IntN(3) > 0 {
+			continue
+		}
+		row.A, row.Grade = some("%d.50"), some("n%d")
+		if !row.Committed.IsZero() { // a load has no time, however often it comes
+			row.Committed = row.Committed.Add(time.Duration(r.IntN(3)) * time.Hour)
+		}
+		row.B, row.C, row.Absent = some("v%d"), nil, nil
+		if row.Operation == cdc.Update {
+			if r.IntN(2) == 0 {
+				row.B, row.Absent = nil, []string{"b"}
+			}
+			if r.IntN(2) == 0 {
+				row.Absent = append(row.Absent, "c")
+			}
+		}
+		out = append(out, row)
+	}
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
 }
 
 // Append adds rows, given as the texts of lake columns, to a changelog.
@@ -218,7 +268,7 @@ func Fold(t *catalog.Table, rows [][][]byte) (map[string]Current, error) {
 	for _, name := range t.Key {
 		key = append(key, slices.IndexFunc(columns, func(c catalog.Column) bool { return c.Name == name }))
 	}
-	folder := sink.NewFolder(key, data+1)
+	folder := sink.NewFolder(key, append(slices.Clone(columns[:data]), columns[data+1]))
 	for passes := 1; passes == 1 || folder.Again(); passes++ {
 		for _, values := range rows {
 			row, err := reader.Row(values)
@@ -314,18 +364,17 @@ func UnkeyedLog(seed uint64) [][][]byte {
 	var log [][][]byte
 	for n := range 24 {
 		body := cdc.Body{Lo: uint64(r.IntN(12))}
-		operation, position := cdc.Insert, cdc.ChangePosition(0, body, uint64(n))
+		operation, position, at := cdc.Insert, cdc.ChangePosition(0, body, uint64(n)), Start().Add(time.Duration(body.Lo)*time.Hour) //nolint:gosec // below 12
 		if r.IntN(2) == 0 {
 			body.Lo = uint64(r.IntN(3)) * 3
-			p, err := cdc.LoadPosition(0, body, Start().Add(time.Duration(n)), cdc.Origin{Sequence: strconv.Itoa(n)})
+			p, err := cdc.LoadPosition(0, body, Start().Add(time.Duration(body.Lo)*time.Hour), cdc.Origin{Sequence: strconv.Itoa(n)}) //nolint:gosec // below 12
 			if err != nil {
 				panic(err)
 			}
-			operation, position = cdc.Load, p
+			operation, position, at = cdc.Load, p, time.Time{}
 		}
 		row := [][]byte{
-			[]byte("1"), []byte(fmt.Sprint("v", n, "'")), []byte(position), []byte(Start().Format("2006-01-02T15:04:05.000000Z")),
-			[]byte(operation.String()), nil, nil,
+			[]byte("1"), []byte(fmt.Sprint("v", n, "'")), []byte(position), committed(at), []byte(operation.String()), nil, nil,
 		}
 		log = append(log, row)
 		if r.IntN(3) == 0 {
@@ -337,13 +386,16 @@ func UnkeyedLog(seed uint64) [][][]byte {
 }
 
 // UnkeyedAgain are the rows of such a changelog as they come when their records
-// are delivered again to another pipeline file, with times that are later: a fold
-// keeps those that were there.
+// are delivered again to another pipeline file, with times that are later: of each
+// column a fold keeps the greatest value.
 func UnkeyedAgain(log [][][]byte) [][][]byte {
 	again := make([][][]byte, len(log))
 	for i, row := range log {
 		again[i] = slices.Clone(row)
-		again[i][1], again[i][3] = []byte(""), []byte(Start().AddDate(0, 0, 1).Format("2006-01-02T15:04:05.000000Z"))
+		again[i][1] = []byte([]string{"", "w"}[i%2])
+		if row[3] != nil { // a load has no time, however often it comes
+			again[i][3] = committed(Start().AddDate(0, 0, 1))
+		}
 	}
 	return again
 }

@@ -28,14 +28,14 @@ type PlainRow struct {
 	ID        int
 	OldID     int // 0 when the key did not change
 	V         *string
-	Committed time.Time
+	Committed time.Time // zero for a load
 }
 
 // Lake returns the texts of the row's lake columns.
 func (r *PlainRow) Lake() [][]byte {
 	row := [][]byte{
 		strconv.AppendInt(nil, int64(r.ID), 10), text(r.V), []byte(r.Position),
-		[]byte(r.Committed.UTC().Format("2006-01-02T15:04:05.000000Z")), []byte(r.Operation.String()), nil, nil,
+		committed(r.Committed), []byte(r.Operation.String()), nil, nil,
 	}
 	if r.OldID != 0 {
 		row[5] = []byte(`["` + strconv.Itoa(r.OldID) + `"]`)
@@ -56,7 +56,7 @@ func load(floor, id int, v string) PlainRow {
 	if err != nil {
 		panic(err)
 	}
-	return PlainRow{Position: p, Operation: cdc.Load, ID: id, V: &v, Committed: Start()}
+	return PlainRow{Position: p, Operation: cdc.Load, ID: id, V: &v}
 }
 
 func insert(n, id int, v string) PlainRow { return at(n, cdc.Insert, id, v) }
@@ -135,8 +135,10 @@ func batchTraps() []Trap {
 	none := rows{}
 	return []Trap{
 		{"equal positions give one result, also when repeated", []Step{
-			step(rows{"1": "a"}, insert(1, 1, "a"), insert(1, 1, "a")),
-			step(rows{"1": "a"}, insert(1, 1, "a")),
+			step(rows{"1": "b"}, insert(1, 1, "a"), insert(1, 1, "b"), insert(1, 1, "a")),
+			step(rows{"1": "b"}, insert(1, 1, "a")),
+			step(rows{"1": "c"}, insert(1, 1, "c")),
+			step(rows{"1": "c"}, insert(1, 1, "b"), insert(1, 1, "a")),
 		}},
 		{"many rows of one key in one window", []Step{
 			step(rows{"1": "v9"}, func() []PlainRow {
@@ -205,6 +207,6 @@ func keyTraps() []Trap {
 // sweep is the delete of a row that a load with a floor did not bring again.
 func sweep(floor, id int) PlainRow {
 	r := load(floor, 0, "")
-	r.Operation, r.ID, r.V = cdc.Delete, id, nil
+	r.Operation, r.ID, r.V, r.Committed = cdc.Delete, id, nil, Start().Add(time.Duration(floor)*time.Hour)
 	return r
 }

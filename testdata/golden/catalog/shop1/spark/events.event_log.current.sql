@@ -19,24 +19,40 @@ ended AS (
   GROUP BY e.`tenant`, e.`at`, e.`tag`
 ),
 latest AS (
-  SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`,
-    max_by(c.`local_at`, c.`cdc_position`) AS `local_at`,
-    max_by(c.`clock`, c.`cdc_position`) AS `clock`,
-    max_by(c.`day`, c.`cdc_position`) AS `day`,
-    max_by(c.`ok`, c.`cdc_position`) AS `ok`,
-    max_by(c.`score`, c.`cdc_position`) AS `score`,
-    max_by(c.`weight`, c.`cdc_position`) AS `weight`,
-    max_by(c.`digest`, c.`cdc_position`) AS `digest`,
-    max_by(c.`body`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS `body`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
-    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
-    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key,
-    max(c.`cdc_position`) AS `cdc_position`,
-    max_by(c.`cdc_committed_at`, c.`cdc_position`) AS `cdc_committed_at`
-  FROM `events`.`event_log` AS c
-  LEFT JOIN ended AS e ON c.`tenant` = e.`tenant` AND c.`at` = e.`at` AND c.`tag` = e.`tag`
-  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
-  GROUP BY c.`tenant`, c.`at`, c.`tag`
+  SELECT a.`tenant`, a.`at`, a.`tag`,
+    CASE WHEN a.cdc_3.a = a.`cdc_position` THEN a.cdc_3.b END AS `local_at`,
+    CASE WHEN a.cdc_4.a = a.`cdc_position` THEN a.cdc_4.b END AS `clock`,
+    CASE WHEN a.cdc_5.a = a.`cdc_position` THEN a.cdc_5.b END AS `day`,
+    CASE WHEN a.cdc_6.a = a.`cdc_position` THEN a.cdc_6.b END AS `ok`,
+    CASE WHEN a.cdc_7.a = a.`cdc_position` THEN a.cdc_7.b END AS `score`,
+    CASE WHEN a.cdc_8.a = a.`cdc_position` THEN a.cdc_8.b END AS `weight`,
+    CASE WHEN a.cdc_10.a = a.`cdc_position` THEN a.cdc_10.b END AS `digest`,
+    CASE WHEN a.cdc_9.a = a.cdc_carried_9 THEN a.cdc_9.b END AS `body`,
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    a.cdc_move.a AS cdc_moved,
+    a.cdc_move.b AS cdc_moved_key,
+    a.`cdc_position`,
+    CASE WHEN a.cdc_11.a = a.`cdc_position` THEN a.cdc_11.b END AS `cdc_committed_at`
+  FROM (
+    SELECT c.`tenant` AS `tenant`, c.`at` AS `at`, c.`tag` AS `tag`,
+      max(struct(c.`cdc_position` AS a, c.`local_at` AS b)) FILTER (WHERE c.`local_at` IS NOT NULL) AS cdc_3,
+      max(struct(c.`cdc_position` AS a, c.`clock` AS b)) FILTER (WHERE c.`clock` IS NOT NULL) AS cdc_4,
+      max(struct(c.`cdc_position` AS a, c.`day` AS b)) FILTER (WHERE c.`day` IS NOT NULL) AS cdc_5,
+      max(struct(c.`cdc_position` AS a, c.`ok` AS b)) FILTER (WHERE c.`ok` IS NOT NULL) AS cdc_6,
+      max(struct(c.`cdc_position` AS a, c.`score` AS b)) FILTER (WHERE c.`score` IS NOT NULL) AS cdc_7,
+      max(struct(c.`cdc_position` AS a, c.`weight` AS b)) FILTER (WHERE c.`weight` IS NOT NULL) AS cdc_8,
+      max(struct(c.`cdc_position` AS a, c.`digest` AS b)) FILTER (WHERE c.`digest` IS NOT NULL) AS cdc_10,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body')) AS cdc_carried_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_9,
+      max(struct(c.`cdc_position` AS a, c.`body` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') AND c.`body` IS NOT NULL) AS cdc_9,
+      max(struct(c.`cdc_position` AS a, c.`cdc_old_key` AS b)) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_move,
+      max(c.`cdc_position`) AS `cdc_position`,
+      max(struct(c.`cdc_position` AS a, c.`cdc_committed_at` AS b)) FILTER (WHERE c.`cdc_committed_at` IS NOT NULL) AS cdc_11
+    FROM `events`.`event_log` AS c
+    LEFT JOIN ended AS e ON c.`tenant` = e.`tenant` AND c.`at` = e.`at` AND c.`tag` = e.`tag`
+    WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+    GROUP BY c.`tenant`, c.`at`, c.`tag`
+  ) AS a
 ),
 hop1 AS (
   SELECT p.`tenant`, p.`at`, p.`tag`, get_json_object(p.cdc_moved_key, '$[0]') AS cdc_old_0, CAST(get_json_object(p.cdc_moved_key, '$[1]') AS TIMESTAMP) AS cdc_old_1, unhex(get_json_object(p.cdc_moved_key, '$[2]')) AS cdc_old_2, p.cdc_moved
@@ -50,16 +66,23 @@ ended1 AS (
   GROUP BY h.`tenant`, h.`at`, h.`tag`
 ),
 before1 AS (
-  SELECT h.`tenant`, h.`at`, h.`tag`,
-    max_by(c.`body`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS `body`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
-    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
-    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key
-  FROM hop1 AS h
-  JOIN `events`.`event_log` AS c ON c.`tenant` = h.cdc_old_0 AND c.`at` = h.cdc_old_1 AND c.`tag` = h.cdc_old_2 AND c.`cdc_position` < h.cdc_moved
-  LEFT JOIN ended1 AS e ON h.`tenant` = e.`tenant` AND h.`at` = e.`at` AND h.`tag` = e.`tag`
-  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
-  GROUP BY h.`tenant`, h.`at`, h.`tag`
+  SELECT a.`tenant`, a.`at`, a.`tag`,
+    CASE WHEN a.cdc_9.a = a.cdc_carried_9 THEN a.cdc_9.b END AS `body`,
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    a.cdc_move.a AS cdc_moved,
+    a.cdc_move.b AS cdc_moved_key
+  FROM (
+    SELECT h.`tenant`, h.`at`, h.`tag`,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body')) AS cdc_carried_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_9,
+      max(struct(c.`cdc_position` AS a, c.`body` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'body') AND c.`body` IS NOT NULL) AS cdc_9,
+      max(struct(c.`cdc_position` AS a, c.`cdc_old_key` AS b)) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_move
+    FROM hop1 AS h
+    JOIN `events`.`event_log` AS c ON c.`tenant` = h.cdc_old_0 AND c.`at` = h.cdc_old_1 AND c.`tag` = h.cdc_old_2 AND c.`cdc_position` < h.cdc_moved
+    LEFT JOIN ended1 AS e ON h.`tenant` = e.`tenant` AND h.`at` = e.`at` AND h.`tag` = e.`tag`
+    WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+    GROUP BY h.`tenant`, h.`at`, h.`tag`
+  ) AS a
 )
 SELECT
   l.`tenant`,

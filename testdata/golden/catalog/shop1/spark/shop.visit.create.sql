@@ -13,6 +13,7 @@ TBLPROPERTIES (
   'format-version' = '2',
   'write.delete.isolation-level' = 'snapshot',
   'write.delete.mode' = 'merge-on-read',
+  'write.merge.isolation-level' = 'snapshot',
   'write.merge.mode' = 'merge-on-read',
   'write.metadata.delete-after-commit.enabled' = 'true',
   'write.metadata.previous-versions-max' = '20',

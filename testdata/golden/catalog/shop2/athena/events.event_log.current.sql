@@ -19,27 +19,47 @@ ended AS (
   GROUP BY e."tenant", e."at", e."tag"
 ),
 latest AS (
-  SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag",
-    max_by(c."local_at", c."cdc_position") AS "local_at",
-    max_by(c."clock", c."cdc_position") AS "clock",
-    max_by(c."day", c."cdc_position") AS "day",
-    max_by(c."ok", c."cdc_position") AS "ok",
-    max_by(c."score", c."cdc_position") AS "score",
-    max_by(c."weight", c."cdc_position") AS "weight",
-    max_by(c."tries", c."cdc_position") AS "tries",
-    max_by(c."digest", c."cdc_position") AS "digest",
-    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
-    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
-    max_by(c."lang", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS "lang",
-    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'lang'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
-    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
-    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key,
-    max(c."cdc_position") AS "cdc_position",
-    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
-  FROM "events"."event_log" AS c
-  LEFT JOIN ended AS e ON CAST(c."tenant" AS varchar) = e."tenant" AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = e."at" AND c."tag" = e."tag"
-  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
-  GROUP BY CAST(c."tenant" AS varchar), CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)), c."tag"
+  SELECT a."tenant", a."at", a."tag",
+    CASE WHEN (a.cdc_3)[1] = a."cdc_position" THEN (a.cdc_3)[2] END AS "local_at",
+    CASE WHEN (a.cdc_4)[1] = a."cdc_position" THEN (a.cdc_4)[2] END AS "clock",
+    CASE WHEN (a.cdc_5)[1] = a."cdc_position" THEN (a.cdc_5)[2] END AS "day",
+    CASE WHEN (a.cdc_6)[1] = a."cdc_position" THEN (a.cdc_6)[2] END AS "ok",
+    CASE WHEN (a.cdc_7)[1] = a."cdc_position" THEN (a.cdc_7)[2] END AS "score",
+    CASE WHEN (a.cdc_8)[1] = a."cdc_position" THEN (a.cdc_8)[2] END AS "weight",
+    CASE WHEN (a.cdc_10)[1] = a."cdc_position" THEN (a.cdc_10)[2] END AS "tries",
+    CASE WHEN (a.cdc_12)[1] = a."cdc_position" THEN (a.cdc_12)[2] END AS "digest",
+    CASE WHEN (a.cdc_9)[1] = a.cdc_carried_9 THEN (a.cdc_9)[2] END AS "body",
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    CASE WHEN (a.cdc_11)[1] = a.cdc_carried_11 THEN (a.cdc_11)[2] END AS "lang",
+    coalesce(a.cdc_carried_11 <> a.cdc_known_11, true) AS cdc_unknown_11,
+    (a.cdc_move)[1] AS cdc_moved,
+    (a.cdc_move)[2] AS cdc_moved_key,
+    a."cdc_position",
+    CASE WHEN (a.cdc_13)[1] = a."cdc_position" THEN (a.cdc_13)[2] END AS "cdc_committed_at"
+  FROM (
+    SELECT CAST(c."tenant" AS varchar) AS "tenant", CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) AS "at", c."tag" AS "tag",
+      max(ROW(c."cdc_position", c."local_at")) FILTER (WHERE c."local_at" IS NOT NULL) AS cdc_3,
+      max(ROW(c."cdc_position", c."clock")) FILTER (WHERE c."clock" IS NOT NULL) AS cdc_4,
+      max(ROW(c."cdc_position", c."day")) FILTER (WHERE c."day" IS NOT NULL) AS cdc_5,
+      max(ROW(c."cdc_position", c."ok")) FILTER (WHERE c."ok" IS NOT NULL) AS cdc_6,
+      max(ROW(c."cdc_position", c."score")) FILTER (WHERE c."score" IS NOT NULL) AS cdc_7,
+      max(ROW(c."cdc_position", c."weight")) FILTER (WHERE c."weight" IS NOT NULL) AS cdc_8,
+      max(ROW(c."cdc_position", coalesce(c."tries", CAST('0' AS integer)))) AS cdc_10,
+      max(ROW(c."cdc_position", c."digest")) FILTER (WHERE c."digest" IS NOT NULL) AS cdc_12,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body')) AS cdc_carried_9,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS cdc_known_9,
+      max(ROW(c."cdc_position", c."body")) FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') AND c."body" IS NOT NULL) AS cdc_9,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang')) AS cdc_carried_11,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS cdc_known_11,
+      max(ROW(c."cdc_position", coalesce(c."lang", 'en'))) FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang')) AS cdc_11,
+      max(ROW(c."cdc_position", c."cdc_old_key")) FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_move,
+      max(c."cdc_position") AS "cdc_position",
+      max(ROW(c."cdc_position", c."cdc_committed_at")) FILTER (WHERE c."cdc_committed_at" IS NOT NULL) AS cdc_13
+    FROM "events"."event_log" AS c
+    LEFT JOIN ended AS e ON CAST(c."tenant" AS varchar) = e."tenant" AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = e."at" AND c."tag" = e."tag"
+    WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+    GROUP BY CAST(c."tenant" AS varchar), CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)), c."tag"
+  ) AS a
 ),
 hop1 AS (
   SELECT p."tenant", p."at", p."tag", CAST(CAST(json_extract_scalar(p.cdc_moved_key, '$[0]') AS uuid) AS varchar) AS cdc_old_0, CAST(CAST(replace(replace(json_extract_scalar(p.cdc_moved_key, '$[1]'), 'T', ' '), 'Z', ' UTC') AS timestamp(6) with time zone) AT TIME ZONE 'UTC' AS timestamp(6)) AS cdc_old_1, from_hex(json_extract_scalar(p.cdc_moved_key, '$[2]')) AS cdc_old_2, p.cdc_moved
@@ -53,18 +73,28 @@ ended1 AS (
   GROUP BY h."tenant", h."at", h."tag"
 ),
 before1 AS (
-  SELECT h."tenant", h."at", h."tag",
-    max_by(c."body", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS "body",
-    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'body'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_9,
-    max_by(c."lang", c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS "lang",
-    coalesce(max_by(contains(split(coalesce("cdc_absent", ''), ','), 'lang'), c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL), true) AS cdc_unknown_11,
-    max(c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved,
-    max_by(c."cdc_old_key", c."cdc_position") FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_moved_key
-  FROM hop1 AS h
-  JOIN "events"."event_log" AS c ON CAST(c."tenant" AS varchar) = h.cdc_old_0 AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = h.cdc_old_1 AND c."tag" = h.cdc_old_2 AND c."cdc_position" < h.cdc_moved
-  LEFT JOIN ended1 AS e ON h."tenant" = e."tenant" AND h."at" = e."at" AND h."tag" = e."tag"
-  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
-  GROUP BY h."tenant", h."at", h."tag"
+  SELECT a."tenant", a."at", a."tag",
+    CASE WHEN (a.cdc_9)[1] = a.cdc_carried_9 THEN (a.cdc_9)[2] END AS "body",
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    CASE WHEN (a.cdc_11)[1] = a.cdc_carried_11 THEN (a.cdc_11)[2] END AS "lang",
+    coalesce(a.cdc_carried_11 <> a.cdc_known_11, true) AS cdc_unknown_11,
+    (a.cdc_move)[1] AS cdc_moved,
+    (a.cdc_move)[2] AS cdc_moved_key
+  FROM (
+    SELECT h."tenant", h."at", h."tag",
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body')) AS cdc_carried_9,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') OR c."cdc_old_key" IS NOT NULL) AS cdc_known_9,
+      max(ROW(c."cdc_position", c."body")) FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'body') AND c."body" IS NOT NULL) AS cdc_9,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang')) AS cdc_carried_11,
+      max(c."cdc_position") FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang') OR c."cdc_old_key" IS NOT NULL) AS cdc_known_11,
+      max(ROW(c."cdc_position", coalesce(c."lang", 'en'))) FILTER (WHERE NOT contains(split(coalesce("cdc_absent", ''), ','), 'lang')) AS cdc_11,
+      max(ROW(c."cdc_position", c."cdc_old_key")) FILTER (WHERE c."cdc_old_key" IS NOT NULL) AS cdc_move
+    FROM hop1 AS h
+    JOIN "events"."event_log" AS c ON CAST(c."tenant" AS varchar) = h.cdc_old_0 AND CAST(c."at" AT TIME ZONE 'UTC' AS timestamp(6)) = h.cdc_old_1 AND c."tag" = h.cdc_old_2 AND c."cdc_position" < h.cdc_moved
+    LEFT JOIN ended1 AS e ON h."tenant" = e."tenant" AND h."at" = e."at" AND h."tag" = e."tag"
+    WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+    GROUP BY h."tenant", h."at", h."tag"
+  ) AS a
 )
 SELECT
   l."tenant",

@@ -8,14 +8,11 @@ WITH newest AS (
   FROM `shop`.`visit` AS c
   WHERE substr(c.`cdc_position`, 39, 1) = '0'
 )
-SELECT r.`url`, r.`at`, r.`cdc_position`, r.`cdc_committed_at`
-FROM (
 SELECT
-  c.`url` AS `url`,
-  c.`at` AS `at`,
+  max(c.`url`) AS `url`,
+  max(c.`at`) AS `at`,
   c.`cdc_position` AS `cdc_position`,
-  c.`cdc_committed_at` AS `cdc_committed_at`,
-  row_number() OVER (PARTITION BY c.`cdc_position` ORDER BY c.`cdc_committed_at`, c.`url`, c.`at`) AS cdc_copy
+  max(c.`cdc_committed_at`) AS `cdc_committed_at`
 FROM `shop`.`visit` AS c
 CROSS JOIN newest AS n
 WHERE c.`cdc_operation` IN ('load', 'insert')
@@ -24,5 +21,4 @@ WHERE c.`cdc_operation` IN ('load', 'insert')
   OR (substr(c.`cdc_position`, 39, 1) = '0' AND substr(c.`cdc_position`, 1, 37) = n.cdc_floor)
   OR (NOT substr(c.`cdc_position`, 39, 1) = '0' AND (substr(c.`cdc_position`, 1, 37) > n.cdc_floor OR (substr(c.`cdc_position`, 1, 37) = n.cdc_floor AND substr(c.`cdc_position`, 6, 32) = '00000000000000000000000000000000')))
 )
-) AS r
-WHERE r.cdc_copy = 1;
+GROUP BY c.`cdc_position`;

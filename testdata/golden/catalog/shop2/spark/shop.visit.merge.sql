@@ -6,7 +6,7 @@
 --   ${current}  the newest snapshot of the current table
 -- and keep ${to} for the next run only after this one has succeeded: a run that
 -- was killed, or that is repeated, does no harm. If another run has changed the
--- current table since ${current}, this one changes nothing: begin again.
+-- current table since ${current}, this one fails: begin again.
 MERGE INTO `shop`.`visit_folded` AS t
 USING (SELECT * FROM (
 WITH newest AS (
@@ -14,14 +14,11 @@ WITH newest AS (
   FROM `shop`.`visit` VERSION AS OF ${to} AS c
   WHERE substr(c.`cdc_position`, 39, 1) = '0'
 )
-SELECT r.`url`, r.`at`, r.`cdc_position`, r.`cdc_committed_at`, false AS cdc_ghost
-FROM (
 SELECT
-  c.`url` AS `url`,
-  c.`at` AS `at`,
+  max(c.`url`) AS `url`,
+  max(c.`at`) AS `at`,
   c.`cdc_position` AS `cdc_position`,
-  c.`cdc_committed_at` AS `cdc_committed_at`,
-  row_number() OVER (PARTITION BY c.`cdc_position` ORDER BY c.`cdc_committed_at`, c.`url`, c.`at`) AS cdc_copy
+  max(c.`cdc_committed_at`) AS `cdc_committed_at`, false AS cdc_ghost
 FROM `shop`.`visit` WITH ('start-snapshot-id' = '${from}', 'end-snapshot-id' = '${to}') AS c
 CROSS JOIN newest AS n
 WHERE c.`cdc_operation` IN ('load', 'insert')
@@ -30,8 +27,7 @@ WHERE c.`cdc_operation` IN ('load', 'insert')
   OR (substr(c.`cdc_position`, 39, 1) = '0' AND substr(c.`cdc_position`, 1, 37) = n.cdc_floor)
   OR (NOT substr(c.`cdc_position`, 39, 1) = '0' AND (substr(c.`cdc_position`, 1, 37) > n.cdc_floor OR (substr(c.`cdc_position`, 1, 37) = n.cdc_floor AND substr(c.`cdc_position`, 6, 32) = '00000000000000000000000000000000')))
 )
-) AS r
-WHERE r.cdc_copy = 1
+GROUP BY c.`cdc_position`
 UNION ALL
 SELECT c.`url`, c.`at`, c.`cdc_position`, c.`cdc_committed_at`, true
 FROM `shop`.`visit_folded` AS c
@@ -42,13 +38,20 @@ WHERE NOT (
   OR (NOT substr(c.`cdc_position`, 39, 1) = '0' AND (substr(c.`cdc_position`, 1, 37) > n.cdc_floor OR (substr(c.`cdc_position`, 1, 37) = n.cdc_floor AND substr(c.`cdc_position`, 6, 32) = '00000000000000000000000000000000')))
 )
   OR (false AND c.`cdc_position` NOT IN (SELECT `cdc_position` FROM `shop`.`visit` VERSION AS OF ${to}))
-) AS r WHERE EXISTS (SELECT 1 FROM `shop`.`visit_folded`.refs WHERE name = 'main' AND snapshot_id = ${current})) AS s
+) AS r WHERE CASE WHEN EXISTS (SELECT 1 FROM `shop`.`visit_folded`.refs WHERE name = 'main' AND snapshot_id = ${current}) THEN true ELSE raise_error('icehose: the current table is not as the merge has found it') END) AS s
 ON t.`cdc_position` = s.`cdc_position`
 WHEN MATCHED AND s.cdc_ghost THEN DELETE
-WHEN MATCHED AND false THEN UPDATE SET
+WHEN MATCHED AND false AND (NOT (t.`url` <=> s.`url`)
+    OR NOT (t.`at` <=> s.`at`)
+    OR NOT (t.`cdc_committed_at` <=> s.`cdc_committed_at`)) THEN UPDATE SET
   `url` = s.`url`,
   `at` = s.`at`,
-  `cdc_position` = s.`cdc_position`,
   `cdc_committed_at` = s.`cdc_committed_at`
+WHEN MATCHED AND NOT false AND (coalesce(s.`url` > t.`url`, t.`url` IS NULL AND s.`url` IS NOT NULL)
+    OR coalesce(s.`at` > t.`at`, t.`at` IS NULL AND s.`at` IS NOT NULL)
+    OR coalesce(s.`cdc_committed_at` > t.`cdc_committed_at`, t.`cdc_committed_at` IS NULL AND s.`cdc_committed_at` IS NOT NULL)) THEN UPDATE SET
+  `url` = CASE WHEN t.`url` IS NULL OR s.`url` > t.`url` THEN s.`url` ELSE t.`url` END,
+  `at` = CASE WHEN t.`at` IS NULL OR s.`at` > t.`at` THEN s.`at` ELSE t.`at` END,
+  `cdc_committed_at` = CASE WHEN t.`cdc_committed_at` IS NULL OR s.`cdc_committed_at` > t.`cdc_committed_at` THEN s.`cdc_committed_at` ELSE t.`cdc_committed_at` END
 WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (`url`, `at`, `cdc_position`, `cdc_committed_at`)
   VALUES (s.`url`, s.`at`, s.`cdc_position`, s.`cdc_committed_at`);

@@ -1,20 +1,87 @@
--- Removes a person's rows, not only the current ones. Replace each ${column} by an
--- SQL literal.
+-- Removes a person's rows, not only the current ones, and then their bytes. Replace
+-- each ${column} by an SQL literal, of the type that the current table has. No merge
+-- of this table may run beside these statements but the one that they ask for:
+-- pause its schedule, and wait for one that runs, which would bring the row back.
 -- The table has no key: keep the columns that tell the person's rows, and drop the others.
+-- 1. The changelog.
 DELETE FROM "tpcc"."history"
 WHERE "h_c_id" = ${h_c_id} AND "h_c_d_id" = ${h_c_d_id} AND "h_c_w_id" = ${h_c_w_id} AND "h_d_id" = ${h_d_id} AND "h_w_id" = ${h_w_id} AND "h_date" = ${h_date} AND "h_amount" = ${h_amount} AND "h_data" = ${h_data};
 
+-- Else OPTIMIZE leaves a file alone that is large enough and has one delete file.
+-- It may end with ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED: repeat it until it succeeds.
+ALTER TABLE `tpcc`.`history` SET TBLPROPERTIES ('optimize_rewrite_delete_file_threshold' = '1', 'optimize_rewrite_data_file_threshold' = '1');
+
+OPTIMIZE tpcc.history REWRITE DATA USING BIN_PACK;
+
+-- Now run icehose merge. It moves the tag icehose_merged away from the snapshot that
+-- still has the rows, and which expiry would spare for the tag. Other tags and
+-- branches that have them keep them: drop those.
+
+-- 2. The current table, which the merge before that one may have given them again.
 DELETE FROM "tpcc"."history_folded"
 WHERE "h_c_id" = ${h_c_id} AND "h_c_d_id" = ${h_c_d_id} AND "h_c_w_id" = ${h_c_w_id} AND "h_d_id" = ${h_d_id} AND "h_w_id" = ${h_w_id} AND "h_date" = ${h_date} AND "h_amount" = ${h_amount} AND "h_data" = ${h_data};
 
--- Now no query of the newest snapshots finds them. The bytes go with the older
--- snapshots and the files that only they name. Run icehose merge before: the tag
--- icehose_merged keeps the snapshot that was merged last.
-OPTIMIZE tpcc.history REWRITE DATA USING BIN_PACK;
-ALTER TABLE `tpcc`.`history` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '60');
-VACUUM tpcc.history;
+-- Else OPTIMIZE leaves a file alone that is large enough and has one delete file.
+-- It may end with ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED: repeat it until it succeeds.
+ALTER TABLE `tpcc`.`history_folded` SET TBLPROPERTIES ('optimize_rewrite_delete_file_threshold' = '1', 'optimize_rewrite_data_file_threshold' = '1');
+
 OPTIMIZE tpcc.history_folded REWRITE DATA USING BIN_PACK;
-ALTER TABLE `tpcc`.`history_folded` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '60');
+
+-- 3. Each of these must be 0. Else run what is above again; delete files are left
+-- where a file was not rewritten, and still has the rows.
+SELECT count(*) AS cdc_left FROM "tpcc"."history"
+WHERE "h_c_id" = ${h_c_id} AND "h_c_d_id" = ${h_c_d_id} AND "h_c_w_id" = ${h_c_w_id} AND "h_d_id" = ${h_d_id} AND "h_w_id" = ${h_w_id} AND "h_date" = ${h_date} AND "h_amount" = ${h_amount} AND "h_data" = ${h_data};
+
+SELECT count(*) AS cdc_left FROM "tpcc"."history_folded"
+WHERE "h_c_id" = ${h_c_id} AND "h_c_d_id" = ${h_c_d_id} AND "h_c_w_id" = ${h_c_w_id} AND "h_d_id" = ${h_d_id} AND "h_w_id" = ${h_w_id} AND "h_date" = ${h_date} AND "h_amount" = ${h_amount} AND "h_data" = ${h_data};
+
+SELECT count(*) AS cdc_left FROM "tpcc"."history$files"
+WHERE content <> 0;
+
+SELECT count(*) AS cdc_left FROM "tpcc"."history_folded$files"
+WHERE content <> 0;
+
+-- Tags and branches that expiry would spare, with their snapshots: drop them.
+SELECT count(*) AS cdc_left FROM "tpcc"."history$refs"
+WHERE name NOT IN ('main', 'icehose_merged');
+
+SELECT count(*) AS cdc_left FROM "tpcc"."history_folded$refs"
+WHERE name NOT IN ('main', 'icehose_merged');
+
+-- 4. A day later: the bytes go with the older snapshots. VACUUM takes every file
+-- that no snapshot names and that is older than the age set here, also one that
+-- Firehose or a merge has written and not committed yet: never set less than they
+-- need, all retries included. VACUUM may end with ICEBERG_VACUUM_MORE_RUNS_NEEDED:
+-- repeat it until it succeeds, before the properties are set back: to the values given
+-- here, which are those of T.maintain.sql and Athena's defaults, or to what they were
+-- (SHOW TBLPROPERTIES says so, before step 1). What stays are the least and the
+-- greatest values of files that are gone, 16 characters of each column, in manifests:
+-- Athena rewrites none, Spark does before this step, for both tables:
+--   CALL system.rewrite_manifests(table => 'tpcc.history')
+ALTER TABLE `tpcc`.`history` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '86400');
+
+VACUUM tpcc.history;
+
+ALTER TABLE `tpcc`.`history` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '604800', 'optimize_rewrite_delete_file_threshold' = '2', 'optimize_rewrite_data_file_threshold' = '5');
+
+ALTER TABLE `tpcc`.`history_folded` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '86400');
+
 VACUUM tpcc.history_folded;
+
+ALTER TABLE `tpcc`.`history_folded` SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds' = '604800', 'optimize_rewrite_delete_file_threshold' = '2', 'optimize_rewrite_data_file_threshold' = '5');
+
+-- 5. Each of these must be 0: snapshots of before the DELETE still hold the bytes.
+-- Replace ${cdc_deleted} by when the DELETE of the same table began, as a literal in
+-- the form TIMESTAMP '2026-01-31 12:00:00.000 UTC'. If the changelog's is not 0, the
+-- tag icehose_merged has not moved: run icehose merge, which says so if it cannot set
+-- it, and step 4 again.
+SELECT count(*) AS cdc_left FROM "tpcc"."history$snapshots"
+WHERE committed_at < ${cdc_deleted}
+  AND snapshot_id NOT IN (SELECT snapshot_id FROM "tpcc"."history$refs" WHERE name = 'main');
+
+SELECT count(*) AS cdc_left FROM "tpcc"."history_folded$snapshots"
+WHERE committed_at < ${cdc_deleted}
+  AND snapshot_id NOT IN (SELECT snapshot_id FROM "tpcc"."history_folded$refs" WHERE name = 'main');
+
 -- A record that is still in the stream, or among Firehose's errors, brings its row
 -- back: run the statements again after the stream's retention.

@@ -18,19 +18,30 @@ ended AS (
   GROUP BY e."ol_w_id", e."ol_d_id", e."ol_o_id", e."ol_number"
 ),
 latest AS (
-  SELECT c."ol_w_id" AS "ol_w_id", c."ol_d_id" AS "ol_d_id", c."ol_o_id" AS "ol_o_id", c."ol_number" AS "ol_number",
-    max_by(c."ol_i_id", c."cdc_position") AS "ol_i_id",
-    max_by(c."ol_supply_w_id", c."cdc_position") AS "ol_supply_w_id",
-    max_by(c."ol_delivery_d", c."cdc_position") AS "ol_delivery_d",
-    max_by(c."ol_quantity", c."cdc_position") AS "ol_quantity",
-    max_by(c."ol_amount", c."cdc_position") AS "ol_amount",
-    max_by(c."ol_dist_info", c."cdc_position") AS "ol_dist_info",
-    max(c."cdc_position") AS "cdc_position",
-    max_by(c."cdc_committed_at", c."cdc_position") AS "cdc_committed_at"
-  FROM "tpcc"."order_line" AS c
-  LEFT JOIN ended AS e ON c."ol_w_id" = e."ol_w_id" AND c."ol_d_id" = e."ol_d_id" AND c."ol_o_id" = e."ol_o_id" AND c."ol_number" = e."ol_number"
-  WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
-  GROUP BY c."ol_w_id", c."ol_d_id", c."ol_o_id", c."ol_number"
+  SELECT a."ol_w_id", a."ol_d_id", a."ol_o_id", a."ol_number",
+    CASE WHEN (a.cdc_4)[1] = a."cdc_position" THEN (a.cdc_4)[2] END AS "ol_i_id",
+    CASE WHEN (a.cdc_5)[1] = a."cdc_position" THEN (a.cdc_5)[2] END AS "ol_supply_w_id",
+    CASE WHEN (a.cdc_6)[1] = a."cdc_position" THEN (a.cdc_6)[2] END AS "ol_delivery_d",
+    CASE WHEN (a.cdc_7)[1] = a."cdc_position" THEN (a.cdc_7)[2] END AS "ol_quantity",
+    CASE WHEN (a.cdc_8)[1] = a."cdc_position" THEN (a.cdc_8)[2] END AS "ol_amount",
+    CASE WHEN (a.cdc_9)[1] = a."cdc_position" THEN (a.cdc_9)[2] END AS "ol_dist_info",
+    a."cdc_position",
+    CASE WHEN (a.cdc_10)[1] = a."cdc_position" THEN (a.cdc_10)[2] END AS "cdc_committed_at"
+  FROM (
+    SELECT c."ol_w_id" AS "ol_w_id", c."ol_d_id" AS "ol_d_id", c."ol_o_id" AS "ol_o_id", c."ol_number" AS "ol_number",
+      max(ROW(c."cdc_position", c."ol_i_id")) FILTER (WHERE c."ol_i_id" IS NOT NULL) AS cdc_4,
+      max(ROW(c."cdc_position", c."ol_supply_w_id")) FILTER (WHERE c."ol_supply_w_id" IS NOT NULL) AS cdc_5,
+      max(ROW(c."cdc_position", c."ol_delivery_d")) FILTER (WHERE c."ol_delivery_d" IS NOT NULL) AS cdc_6,
+      max(ROW(c."cdc_position", c."ol_quantity")) FILTER (WHERE c."ol_quantity" IS NOT NULL) AS cdc_7,
+      max(ROW(c."cdc_position", c."ol_amount")) FILTER (WHERE c."ol_amount" IS NOT NULL) AS cdc_8,
+      max(ROW(c."cdc_position", c."ol_dist_info")) FILTER (WHERE c."ol_dist_info" IS NOT NULL) AS cdc_9,
+      max(c."cdc_position") AS "cdc_position",
+      max(ROW(c."cdc_position", c."cdc_committed_at")) FILTER (WHERE c."cdc_committed_at" IS NOT NULL) AS cdc_10
+    FROM "tpcc"."order_line" AS c
+    LEFT JOIN ended AS e ON c."ol_w_id" = e."ol_w_id" AND c."ol_d_id" = e."ol_d_id" AND c."ol_o_id" = e."ol_o_id" AND c."ol_number" = e."ol_number"
+    WHERE c."cdc_operation" <> 'delete' AND (e.cdc_ended IS NULL OR c."cdc_position" > e.cdc_ended)
+    GROUP BY c."ol_w_id", c."ol_d_id", c."ol_o_id", c."ol_number"
+  ) AS a
 )
 SELECT
   l."ol_o_id",

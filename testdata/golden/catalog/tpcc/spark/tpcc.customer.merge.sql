@@ -6,7 +6,7 @@
 --   ${current}  the newest snapshot of the current table
 -- and keep ${to} for the next run only after this one has succeeded: a run that
 -- was killed, or that is repeated, does no harm. If another run has changed the
--- current table since ${current}, this one changes nothing: begin again.
+-- current table since ${current}, this one fails: begin again.
 MERGE INTO `tpcc`.`customer_folded` AS t
 USING (SELECT * FROM (
 WITH spoken AS (
@@ -51,45 +51,91 @@ ended AS (
   GROUP BY e.`c_w_id`, e.`c_d_id`, e.`c_id`
 ),
 latest AS (
-  SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`,
-    max_by(c.`c_since`, c.`cdc_position`) AS `c_since`,
-    max_by(c.`c_credit_lim`, c.`cdc_position`) AS `c_credit_lim`,
-    max_by(c.`c_discount`, c.`cdc_position`) AS `c_discount`,
-    max_by(c.`c_balance`, c.`cdc_position`) AS `c_balance`,
-    max_by(c.`c_ytd_payment`, c.`cdc_position`) AS `c_ytd_payment`,
-    max_by(c.`c_payment_cnt`, c.`cdc_position`) AS `c_payment_cnt`,
-    max_by(c.`c_delivery_cnt`, c.`cdc_position`) AS `c_delivery_cnt`,
-    max_by(c.`c_first`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL) AS `c_first`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_3,
-    max_by(c.`c_middle`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL) AS `c_middle`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_4,
-    max_by(c.`c_last`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL) AS `c_last`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_5,
-    max_by(c.`c_street_1`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL) AS `c_street_1`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_6,
-    max_by(c.`c_street_2`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL) AS `c_street_2`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_7,
-    max_by(c.`c_city`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL) AS `c_city`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_8,
-    max_by(c.`c_state`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL) AS `c_state`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
-    max_by(c.`c_zip`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL) AS `c_zip`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_10,
-    max_by(c.`c_phone`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL) AS `c_phone`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_11,
-    max_by(c.`c_credit`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL) AS `c_credit`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_13,
-    max_by(c.`c_data`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL) AS `c_data`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_20,
-    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
-    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key,
-    max(c.`cdc_position`) AS `cdc_position`,
-    max_by(c.`cdc_committed_at`, c.`cdc_position`) AS `cdc_committed_at`
-  FROM `tpcc`.`customer` VERSION AS OF ${to} AS c
-  JOIN touched AS k ON c.`c_w_id` = k.`c_w_id` AND c.`c_d_id` = k.`c_d_id` AND c.`c_id` = k.`c_id`
-  LEFT JOIN ended AS e ON c.`c_w_id` = e.`c_w_id` AND c.`c_d_id` = e.`c_d_id` AND c.`c_id` = e.`c_id`
-  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
-  GROUP BY c.`c_w_id`, c.`c_d_id`, c.`c_id`
+  SELECT a.`c_w_id`, a.`c_d_id`, a.`c_id`,
+    CASE WHEN a.cdc_12.a = a.`cdc_position` THEN a.cdc_12.b END AS `c_since`,
+    CASE WHEN a.cdc_14.a = a.`cdc_position` THEN a.cdc_14.b END AS `c_credit_lim`,
+    CASE WHEN a.cdc_15.a = a.`cdc_position` THEN a.cdc_15.b END AS `c_discount`,
+    CASE WHEN a.cdc_16.a = a.`cdc_position` THEN a.cdc_16.b END AS `c_balance`,
+    CASE WHEN a.cdc_17.a = a.`cdc_position` THEN a.cdc_17.b END AS `c_ytd_payment`,
+    CASE WHEN a.cdc_18.a = a.`cdc_position` THEN a.cdc_18.b END AS `c_payment_cnt`,
+    CASE WHEN a.cdc_19.a = a.`cdc_position` THEN a.cdc_19.b END AS `c_delivery_cnt`,
+    CASE WHEN a.cdc_3.a = a.cdc_carried_3 THEN a.cdc_3.b END AS `c_first`,
+    coalesce(a.cdc_carried_3 <> a.cdc_known_3, true) AS cdc_unknown_3,
+    CASE WHEN a.cdc_4.a = a.cdc_carried_4 THEN a.cdc_4.b END AS `c_middle`,
+    coalesce(a.cdc_carried_4 <> a.cdc_known_4, true) AS cdc_unknown_4,
+    CASE WHEN a.cdc_5.a = a.cdc_carried_5 THEN a.cdc_5.b END AS `c_last`,
+    coalesce(a.cdc_carried_5 <> a.cdc_known_5, true) AS cdc_unknown_5,
+    CASE WHEN a.cdc_6.a = a.cdc_carried_6 THEN a.cdc_6.b END AS `c_street_1`,
+    coalesce(a.cdc_carried_6 <> a.cdc_known_6, true) AS cdc_unknown_6,
+    CASE WHEN a.cdc_7.a = a.cdc_carried_7 THEN a.cdc_7.b END AS `c_street_2`,
+    coalesce(a.cdc_carried_7 <> a.cdc_known_7, true) AS cdc_unknown_7,
+    CASE WHEN a.cdc_8.a = a.cdc_carried_8 THEN a.cdc_8.b END AS `c_city`,
+    coalesce(a.cdc_carried_8 <> a.cdc_known_8, true) AS cdc_unknown_8,
+    CASE WHEN a.cdc_9.a = a.cdc_carried_9 THEN a.cdc_9.b END AS `c_state`,
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    CASE WHEN a.cdc_10.a = a.cdc_carried_10 THEN a.cdc_10.b END AS `c_zip`,
+    coalesce(a.cdc_carried_10 <> a.cdc_known_10, true) AS cdc_unknown_10,
+    CASE WHEN a.cdc_11.a = a.cdc_carried_11 THEN a.cdc_11.b END AS `c_phone`,
+    coalesce(a.cdc_carried_11 <> a.cdc_known_11, true) AS cdc_unknown_11,
+    CASE WHEN a.cdc_13.a = a.cdc_carried_13 THEN a.cdc_13.b END AS `c_credit`,
+    coalesce(a.cdc_carried_13 <> a.cdc_known_13, true) AS cdc_unknown_13,
+    CASE WHEN a.cdc_20.a = a.cdc_carried_20 THEN a.cdc_20.b END AS `c_data`,
+    coalesce(a.cdc_carried_20 <> a.cdc_known_20, true) AS cdc_unknown_20,
+    a.cdc_move.a AS cdc_moved,
+    a.cdc_move.b AS cdc_moved_key,
+    a.`cdc_position`,
+    CASE WHEN a.cdc_21.a = a.`cdc_position` THEN a.cdc_21.b END AS `cdc_committed_at`
+  FROM (
+    SELECT c.`c_w_id` AS `c_w_id`, c.`c_d_id` AS `c_d_id`, c.`c_id` AS `c_id`,
+      max(struct(c.`cdc_position` AS a, c.`c_since` AS b)) FILTER (WHERE c.`c_since` IS NOT NULL) AS cdc_12,
+      max(struct(c.`cdc_position` AS a, c.`c_credit_lim` AS b)) FILTER (WHERE c.`c_credit_lim` IS NOT NULL) AS cdc_14,
+      max(struct(c.`cdc_position` AS a, c.`c_discount` AS b)) FILTER (WHERE c.`c_discount` IS NOT NULL) AS cdc_15,
+      max(struct(c.`cdc_position` AS a, c.`c_balance` AS b)) FILTER (WHERE c.`c_balance` IS NOT NULL) AS cdc_16,
+      max(struct(c.`cdc_position` AS a, c.`c_ytd_payment` AS b)) FILTER (WHERE c.`c_ytd_payment` IS NOT NULL) AS cdc_17,
+      max(struct(c.`cdc_position` AS a, c.`c_payment_cnt` AS b)) FILTER (WHERE c.`c_payment_cnt` IS NOT NULL) AS cdc_18,
+      max(struct(c.`cdc_position` AS a, c.`c_delivery_cnt` AS b)) FILTER (WHERE c.`c_delivery_cnt` IS NOT NULL) AS cdc_19,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first')) AS cdc_carried_3,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_3,
+      max(struct(c.`cdc_position` AS a, c.`c_first` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') AND c.`c_first` IS NOT NULL) AS cdc_3,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle')) AS cdc_carried_4,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_4,
+      max(struct(c.`cdc_position` AS a, c.`c_middle` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') AND c.`c_middle` IS NOT NULL) AS cdc_4,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last')) AS cdc_carried_5,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_5,
+      max(struct(c.`cdc_position` AS a, c.`c_last` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') AND c.`c_last` IS NOT NULL) AS cdc_5,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1')) AS cdc_carried_6,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_6,
+      max(struct(c.`cdc_position` AS a, c.`c_street_1` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') AND c.`c_street_1` IS NOT NULL) AS cdc_6,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2')) AS cdc_carried_7,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_7,
+      max(struct(c.`cdc_position` AS a, c.`c_street_2` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') AND c.`c_street_2` IS NOT NULL) AS cdc_7,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city')) AS cdc_carried_8,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_8,
+      max(struct(c.`cdc_position` AS a, c.`c_city` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') AND c.`c_city` IS NOT NULL) AS cdc_8,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state')) AS cdc_carried_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_9,
+      max(struct(c.`cdc_position` AS a, c.`c_state` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') AND c.`c_state` IS NOT NULL) AS cdc_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip')) AS cdc_carried_10,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_10,
+      max(struct(c.`cdc_position` AS a, c.`c_zip` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') AND c.`c_zip` IS NOT NULL) AS cdc_10,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone')) AS cdc_carried_11,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_11,
+      max(struct(c.`cdc_position` AS a, c.`c_phone` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') AND c.`c_phone` IS NOT NULL) AS cdc_11,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit')) AS cdc_carried_13,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_13,
+      max(struct(c.`cdc_position` AS a, c.`c_credit` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') AND c.`c_credit` IS NOT NULL) AS cdc_13,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data')) AS cdc_carried_20,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_20,
+      max(struct(c.`cdc_position` AS a, c.`c_data` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') AND c.`c_data` IS NOT NULL) AS cdc_20,
+      max(struct(c.`cdc_position` AS a, c.`cdc_old_key` AS b)) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_move,
+      max(c.`cdc_position`) AS `cdc_position`,
+      max(struct(c.`cdc_position` AS a, c.`cdc_committed_at` AS b)) FILTER (WHERE c.`cdc_committed_at` IS NOT NULL) AS cdc_21
+    FROM `tpcc`.`customer` VERSION AS OF ${to} AS c
+    JOIN touched AS k ON c.`c_w_id` = k.`c_w_id` AND c.`c_d_id` = k.`c_d_id` AND c.`c_id` = k.`c_id`
+    LEFT JOIN ended AS e ON c.`c_w_id` = e.`c_w_id` AND c.`c_d_id` = e.`c_d_id` AND c.`c_id` = e.`c_id`
+    WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+    GROUP BY c.`c_w_id`, c.`c_d_id`, c.`c_id`
+  ) AS a
 ),
 hop1 AS (
   SELECT p.`c_w_id`, p.`c_d_id`, p.`c_id`, CAST(get_json_object(p.cdc_moved_key, '$[0]') AS INT) AS cdc_old_0, CAST(get_json_object(p.cdc_moved_key, '$[1]') AS INT) AS cdc_old_1, CAST(get_json_object(p.cdc_moved_key, '$[2]') AS INT) AS cdc_old_2, p.cdc_moved
@@ -103,36 +149,73 @@ ended1 AS (
   GROUP BY h.`c_w_id`, h.`c_d_id`, h.`c_id`
 ),
 before1 AS (
-  SELECT h.`c_w_id`, h.`c_d_id`, h.`c_id`,
-    max_by(c.`c_first`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL) AS `c_first`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_3,
-    max_by(c.`c_middle`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL) AS `c_middle`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_4,
-    max_by(c.`c_last`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL) AS `c_last`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_5,
-    max_by(c.`c_street_1`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL) AS `c_street_1`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_6,
-    max_by(c.`c_street_2`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL) AS `c_street_2`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_7,
-    max_by(c.`c_city`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL) AS `c_city`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_8,
-    max_by(c.`c_state`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL) AS `c_state`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_9,
-    max_by(c.`c_zip`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL) AS `c_zip`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_10,
-    max_by(c.`c_phone`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL) AS `c_phone`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_11,
-    max_by(c.`c_credit`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL) AS `c_credit`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_13,
-    max_by(c.`c_data`, c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL) AS `c_data`,
-    coalesce(max_by(array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data'), c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL), true) AS cdc_unknown_20,
-    max(c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved,
-    max_by(c.`cdc_old_key`, c.`cdc_position`) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_moved_key
-  FROM hop1 AS h
-  JOIN `tpcc`.`customer` VERSION AS OF ${to} AS c ON c.`c_w_id` = h.cdc_old_0 AND c.`c_d_id` = h.cdc_old_1 AND c.`c_id` = h.cdc_old_2 AND c.`cdc_position` < h.cdc_moved
-  LEFT JOIN ended1 AS e ON h.`c_w_id` = e.`c_w_id` AND h.`c_d_id` = e.`c_d_id` AND h.`c_id` = e.`c_id`
-  WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
-  GROUP BY h.`c_w_id`, h.`c_d_id`, h.`c_id`
+  SELECT a.`c_w_id`, a.`c_d_id`, a.`c_id`,
+    CASE WHEN a.cdc_3.a = a.cdc_carried_3 THEN a.cdc_3.b END AS `c_first`,
+    coalesce(a.cdc_carried_3 <> a.cdc_known_3, true) AS cdc_unknown_3,
+    CASE WHEN a.cdc_4.a = a.cdc_carried_4 THEN a.cdc_4.b END AS `c_middle`,
+    coalesce(a.cdc_carried_4 <> a.cdc_known_4, true) AS cdc_unknown_4,
+    CASE WHEN a.cdc_5.a = a.cdc_carried_5 THEN a.cdc_5.b END AS `c_last`,
+    coalesce(a.cdc_carried_5 <> a.cdc_known_5, true) AS cdc_unknown_5,
+    CASE WHEN a.cdc_6.a = a.cdc_carried_6 THEN a.cdc_6.b END AS `c_street_1`,
+    coalesce(a.cdc_carried_6 <> a.cdc_known_6, true) AS cdc_unknown_6,
+    CASE WHEN a.cdc_7.a = a.cdc_carried_7 THEN a.cdc_7.b END AS `c_street_2`,
+    coalesce(a.cdc_carried_7 <> a.cdc_known_7, true) AS cdc_unknown_7,
+    CASE WHEN a.cdc_8.a = a.cdc_carried_8 THEN a.cdc_8.b END AS `c_city`,
+    coalesce(a.cdc_carried_8 <> a.cdc_known_8, true) AS cdc_unknown_8,
+    CASE WHEN a.cdc_9.a = a.cdc_carried_9 THEN a.cdc_9.b END AS `c_state`,
+    coalesce(a.cdc_carried_9 <> a.cdc_known_9, true) AS cdc_unknown_9,
+    CASE WHEN a.cdc_10.a = a.cdc_carried_10 THEN a.cdc_10.b END AS `c_zip`,
+    coalesce(a.cdc_carried_10 <> a.cdc_known_10, true) AS cdc_unknown_10,
+    CASE WHEN a.cdc_11.a = a.cdc_carried_11 THEN a.cdc_11.b END AS `c_phone`,
+    coalesce(a.cdc_carried_11 <> a.cdc_known_11, true) AS cdc_unknown_11,
+    CASE WHEN a.cdc_13.a = a.cdc_carried_13 THEN a.cdc_13.b END AS `c_credit`,
+    coalesce(a.cdc_carried_13 <> a.cdc_known_13, true) AS cdc_unknown_13,
+    CASE WHEN a.cdc_20.a = a.cdc_carried_20 THEN a.cdc_20.b END AS `c_data`,
+    coalesce(a.cdc_carried_20 <> a.cdc_known_20, true) AS cdc_unknown_20,
+    a.cdc_move.a AS cdc_moved,
+    a.cdc_move.b AS cdc_moved_key
+  FROM (
+    SELECT h.`c_w_id`, h.`c_d_id`, h.`c_id`,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first')) AS cdc_carried_3,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_3,
+      max(struct(c.`cdc_position` AS a, c.`c_first` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_first') AND c.`c_first` IS NOT NULL) AS cdc_3,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle')) AS cdc_carried_4,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_4,
+      max(struct(c.`cdc_position` AS a, c.`c_middle` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_middle') AND c.`c_middle` IS NOT NULL) AS cdc_4,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last')) AS cdc_carried_5,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_5,
+      max(struct(c.`cdc_position` AS a, c.`c_last` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_last') AND c.`c_last` IS NOT NULL) AS cdc_5,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1')) AS cdc_carried_6,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_6,
+      max(struct(c.`cdc_position` AS a, c.`c_street_1` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_1') AND c.`c_street_1` IS NOT NULL) AS cdc_6,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2')) AS cdc_carried_7,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_7,
+      max(struct(c.`cdc_position` AS a, c.`c_street_2` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_street_2') AND c.`c_street_2` IS NOT NULL) AS cdc_7,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city')) AS cdc_carried_8,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_8,
+      max(struct(c.`cdc_position` AS a, c.`c_city` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_city') AND c.`c_city` IS NOT NULL) AS cdc_8,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state')) AS cdc_carried_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_9,
+      max(struct(c.`cdc_position` AS a, c.`c_state` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_state') AND c.`c_state` IS NOT NULL) AS cdc_9,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip')) AS cdc_carried_10,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_10,
+      max(struct(c.`cdc_position` AS a, c.`c_zip` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_zip') AND c.`c_zip` IS NOT NULL) AS cdc_10,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone')) AS cdc_carried_11,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_11,
+      max(struct(c.`cdc_position` AS a, c.`c_phone` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_phone') AND c.`c_phone` IS NOT NULL) AS cdc_11,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit')) AS cdc_carried_13,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_13,
+      max(struct(c.`cdc_position` AS a, c.`c_credit` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_credit') AND c.`c_credit` IS NOT NULL) AS cdc_13,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data')) AS cdc_carried_20,
+      max(c.`cdc_position`) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') OR c.`cdc_old_key` IS NOT NULL) AS cdc_known_20,
+      max(struct(c.`cdc_position` AS a, c.`c_data` AS b)) FILTER (WHERE NOT array_contains(split(coalesce(`cdc_absent`, ''), ','), 'c_data') AND c.`c_data` IS NOT NULL) AS cdc_20,
+      max(struct(c.`cdc_position` AS a, c.`cdc_old_key` AS b)) FILTER (WHERE c.`cdc_old_key` IS NOT NULL) AS cdc_move
+    FROM hop1 AS h
+    JOIN `tpcc`.`customer` VERSION AS OF ${to} AS c ON c.`c_w_id` = h.cdc_old_0 AND c.`c_d_id` = h.cdc_old_1 AND c.`c_id` = h.cdc_old_2 AND c.`cdc_position` < h.cdc_moved
+    LEFT JOIN ended1 AS e ON h.`c_w_id` = e.`c_w_id` AND h.`c_d_id` = e.`c_d_id` AND h.`c_id` = e.`c_id`
+    WHERE c.`cdc_operation` <> 'delete' AND (e.cdc_ended IS NULL OR c.`cdc_position` > e.cdc_ended)
+    GROUP BY h.`c_w_id`, h.`c_d_id`, h.`c_id`
+  ) AS a
 )
 SELECT
   k.`c_id`,
@@ -175,10 +258,31 @@ FROM touched AS k
 LEFT JOIN latest AS l ON k.`c_w_id` = l.`c_w_id` AND k.`c_d_id` = l.`c_d_id` AND k.`c_id` = l.`c_id`
 LEFT JOIN ended AS e ON k.`c_w_id` = e.`c_w_id` AND k.`c_d_id` = e.`c_d_id` AND k.`c_id` = e.`c_id`
 LEFT JOIN before1 AS b1 ON k.`c_w_id` = b1.`c_w_id` AND k.`c_d_id` = b1.`c_d_id` AND k.`c_id` = b1.`c_id`
-) AS r WHERE EXISTS (SELECT 1 FROM `tpcc`.`customer_folded`.refs WHERE name = 'main' AND snapshot_id = ${current})) AS s
+) AS r WHERE CASE WHEN EXISTS (SELECT 1 FROM `tpcc`.`customer_folded`.refs WHERE name = 'main' AND snapshot_id = ${current}) THEN true ELSE raise_error('icehose: the current table is not as the merge has found it') END) AS s
 ON t.`c_w_id` = s.`c_w_id` AND t.`c_d_id` = s.`c_d_id` AND t.`c_id` = s.`c_id`
 WHEN MATCHED AND s.`cdc_position` IS NULL AND (false OR t.`cdc_position` <= s.cdc_ended) THEN DELETE
-WHEN MATCHED AND s.`cdc_position` IS NOT NULL AND (false OR t.`cdc_position` <= s.`cdc_position`) THEN UPDATE SET
+WHEN MATCHED AND s.`cdc_position` IS NOT NULL AND (false OR t.`cdc_position` <= s.`cdc_position`)
+  AND (NOT (t.`c_first` <=> s.`c_first`)
+    OR NOT (t.`c_middle` <=> s.`c_middle`)
+    OR NOT (t.`c_last` <=> s.`c_last`)
+    OR NOT (t.`c_street_1` <=> s.`c_street_1`)
+    OR NOT (t.`c_street_2` <=> s.`c_street_2`)
+    OR NOT (t.`c_city` <=> s.`c_city`)
+    OR NOT (t.`c_state` <=> s.`c_state`)
+    OR NOT (t.`c_zip` <=> s.`c_zip`)
+    OR NOT (t.`c_phone` <=> s.`c_phone`)
+    OR NOT (t.`c_since` <=> s.`c_since`)
+    OR NOT (t.`c_credit` <=> s.`c_credit`)
+    OR NOT (t.`c_credit_lim` <=> s.`c_credit_lim`)
+    OR NOT (t.`c_discount` <=> s.`c_discount`)
+    OR NOT (t.`c_balance` <=> s.`c_balance`)
+    OR NOT (t.`c_ytd_payment` <=> s.`c_ytd_payment`)
+    OR NOT (t.`c_payment_cnt` <=> s.`c_payment_cnt`)
+    OR NOT (t.`c_delivery_cnt` <=> s.`c_delivery_cnt`)
+    OR NOT (t.`c_data` <=> s.`c_data`)
+    OR NOT (t.`cdc_unresolved` <=> s.`cdc_unresolved`)
+    OR NOT (t.`cdc_position` <=> s.`cdc_position`)
+    OR NOT (t.`cdc_committed_at` <=> s.`cdc_committed_at`)) THEN UPDATE SET
   `c_first` = s.`c_first`,
   `c_middle` = s.`c_middle`,
   `c_last` = s.`c_last`,

@@ -8,20 +8,17 @@ WITH newest AS (
   FROM `tpcc`.`history` AS c
   WHERE substr(c.`cdc_position`, 39, 1) = '0'
 )
-SELECT r.`h_c_id`, r.`h_c_d_id`, r.`h_c_w_id`, r.`h_d_id`, r.`h_w_id`, r.`h_date`, r.`h_amount`, r.`h_data`, r.`cdc_position`, r.`cdc_committed_at`
-FROM (
 SELECT
-  c.`h_c_id` AS `h_c_id`,
-  c.`h_c_d_id` AS `h_c_d_id`,
-  c.`h_c_w_id` AS `h_c_w_id`,
-  c.`h_d_id` AS `h_d_id`,
-  c.`h_w_id` AS `h_w_id`,
-  c.`h_date` AS `h_date`,
-  c.`h_amount` AS `h_amount`,
-  c.`h_data` AS `h_data`,
+  max(c.`h_c_id`) AS `h_c_id`,
+  max(c.`h_c_d_id`) AS `h_c_d_id`,
+  max(c.`h_c_w_id`) AS `h_c_w_id`,
+  max(c.`h_d_id`) AS `h_d_id`,
+  max(c.`h_w_id`) AS `h_w_id`,
+  max(c.`h_date`) AS `h_date`,
+  max(c.`h_amount`) AS `h_amount`,
+  max(c.`h_data`) AS `h_data`,
   c.`cdc_position` AS `cdc_position`,
-  c.`cdc_committed_at` AS `cdc_committed_at`,
-  row_number() OVER (PARTITION BY c.`cdc_position` ORDER BY c.`cdc_committed_at`, c.`h_c_id`, c.`h_c_d_id`, c.`h_c_w_id`, c.`h_d_id`, c.`h_w_id`, c.`h_date`, c.`h_amount`, c.`h_data`) AS cdc_copy
+  max(c.`cdc_committed_at`) AS `cdc_committed_at`
 FROM `tpcc`.`history` AS c
 CROSS JOIN newest AS n
 WHERE c.`cdc_operation` IN ('load', 'insert')
@@ -30,5 +27,4 @@ WHERE c.`cdc_operation` IN ('load', 'insert')
   OR (substr(c.`cdc_position`, 39, 1) = '0' AND substr(c.`cdc_position`, 1, 37) = n.cdc_floor)
   OR (NOT substr(c.`cdc_position`, 39, 1) = '0' AND (substr(c.`cdc_position`, 1, 37) > n.cdc_floor OR (substr(c.`cdc_position`, 1, 37) = n.cdc_floor AND substr(c.`cdc_position`, 6, 32) = '00000000000000000000000000000000')))
 )
-) AS r
-WHERE r.cdc_copy = 1;
+GROUP BY c.`cdc_position`;
