@@ -109,7 +109,7 @@ func (s *Server) launch(ctx context.Context, home string, attributes *syscall.Sy
 	args := []string{"-D", filepath.Join(home, "data"), "-p", strconv.Itoa(port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "wal_level=logical", "max_wal_senders=10", "max_replication_slots=10",
-		"fsync=off", "full_page_writes=off", "shared_buffers=64MB", "autovacuum=off", "max_connections=60", "wal_sender_timeout=0",
+		"fsync=off", "shared_buffers=64MB", "autovacuum=off", "max_connections=60", "wal_sender_timeout=0",
 	}, settings...) {
 		args = append(args, "-c", setting)
 	}
