@@ -87,7 +87,7 @@ class Spark:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": settings.get("memory", "2g"),
-            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC " + settings.get("java", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:ReservedCodeCacheSize=240m -Xlog:disable -Xlog:all=warning:stderr " + settings.get("java", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         }
         if "counting" in settings:
             conf[catalog + ".io-impl"] = "icehose.interop.CountingFileIO"
