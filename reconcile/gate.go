@@ -97,8 +97,9 @@ func (g *gate) each(tables int, waits func(int) bool, do func(int)) {
 	work.Wait()
 }
 
-// wait is the default of Options.Wait.
-func wait(ctx context.Context, d time.Duration) error {
+// Wait waits with a timer, or until ctx is done; its cause is the error then. It is
+// the default of Options.Wait.
+func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -313,7 +313,7 @@ func (o *Options) complete() error {
 		o.Retries = defaultRetries
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = Wait
 	}
 	o.Idle = max(o.Idle, o.Settle)
 	switch {

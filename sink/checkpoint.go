@@ -21,6 +21,15 @@ type Checkpoint struct {
 	Tables  map[string]string    `json:"tables"` // database.table -> its last commit id
 }
 
+// text is the checkpoint as it is stored.
+func (c *Checkpoint) text() ([]byte, error) {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write checkpoint: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
 // A ShardMark is how far one shard is.
 type ShardMark struct {
 	// Records counts the records from the start of the shard on that every
@@ -209,15 +218,15 @@ func (c *checkpoints) write(ctx context.Context, s *Sink) error {
 	for _, w := range s.opened() {
 		now.Tables[w.name()] = w.commitID
 	}
-	data, err := json.MarshalIndent(now, "", "  ")
+	data, err := now.text()
 	if err != nil {
-		return fmt.Errorf("write checkpoint: %w", err)
+		return err
 	}
-	before, err := json.MarshalIndent(c.last, "", "  ")
+	before, err := c.last.text()
 	if err != nil || string(before) == string(data) && !c.stale {
 		return err
 	}
-	if err := c.store.WriteCheckpoint(ctx, c.name, append(data, '\n')); err != nil {
+	if err := c.store.WriteCheckpoint(ctx, c.name, data); err != nil {
 		return err
 	}
 	c.last, c.stale = now, false

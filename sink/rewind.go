@@ -2,8 +2,6 @@ package sink
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 
 	"icehose/catalog"
@@ -20,11 +18,11 @@ func RewindCheckpoint(ctx context.Context, store Checkpointer, p *catalog.Pipeli
 		m.Position, m.CommittedAt = "", nil
 		c.Shards[shard] = m
 	}
-	data, err := json.MarshalIndent(c, "", "  ")
+	data, err := c.text()
 	if err != nil {
-		return fmt.Errorf("write checkpoint: %w", err)
+		return err
 	}
-	return store.WriteCheckpoint(ctx, checkpointName(p), append(data, '\n'))
+	return store.WriteCheckpoint(ctx, checkpointName(p), data)
 }
 
 // rewind lets the checkpoint go back to what the tables have, where one has less

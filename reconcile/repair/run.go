@@ -41,7 +41,7 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake reconcile.Reader
 		o.Rounds = defaultRounds
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = reconcile.Wait
 	}
 	result := &Result{Tables: []TableResult{}, NotPlanned: plan.Left}
 	for _, t := range p.Tables {
@@ -61,17 +61,6 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake reconcile.Reader
 		result.Tables = append(result.Tables, r.result)
 	}
 	return result, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // A repairer repairs one table.
