@@ -72,11 +72,11 @@ test: ## unit, property and command tests; needs only Go
 
 .PHONY: test-postgres
 test-postgres: ## tests that start a private PostgreSQL from the installed server binaries
-	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/repair/... ./cmd/icehose/...
+	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/heartbeat/... ./reconcile/repair/... ./cmd/icehose/...
 
 .PHONY: test-mariadb
 test-mariadb: ## tests that start a private MariaDB from the installed server binaries
-	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./reconcile/mysql/...
+	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./reconcile/mysql/... ./reconcile/heartbeat/...
 	go test -tags mariadb -timeout 20m -run MariaDB ./cmd/icehose/...
 
 .PHONY: aws-test
@@ -92,7 +92,7 @@ lint-stacks: $(EMULATE) $(POLICY) ## cfn-lint and checkov over the templates, an
 	bash -n cloudformation/deploy.sh
 
 .PHONY: package
-package: dist/transform-lambda-arm64.zip dist/reconcile-lambda-arm64.zip ## the Lambda zips that the stacks deploy
+package: dist/transform-lambda-arm64.zip dist/reconcile-lambda-arm64.zip dist/merge-lambda-arm64.zip ## the Lambda zips that the stacks deploy
 
 .PHONY: environment
 environment:
@@ -272,7 +272,7 @@ bench: bench-transform bench-sink ## benchmarks of decode, transform, sink and t
 	go test -run '^$$' -bench . -skip '^BenchmarkCommits$$' -benchmem -count 5 ./cdc/... ./transform/... ./internal/canon/... ./reconcile/... ./sink/...
 
 .PHONY: build
-build: bin/icehose $(foreach arch,arm64 amd64,dist/transform-lambda-$(arch).zip dist/reconcile-lambda-$(arch).zip) ## the command line program and the Lambda zips
+build: bin/icehose $(foreach arch,arm64 amd64,dist/transform-lambda-$(arch).zip dist/reconcile-lambda-$(arch).zip dist/merge-lambda-$(arch).zip) ## the command line program and the Lambda zips
 
 # The same source and toolchain give the same bytes.
 # The arguments are the command and more flags of go build.
@@ -290,6 +290,9 @@ dist/transform-lambda-%.zip: always
 
 dist/reconcile-lambda-%.zip: always
 	$(call lambda-zip,reconcile-lambda,)
+
+dist/merge-lambda-%.zip: always
+	$(call lambda-zip,merge-lambda,)
 
 .PHONY: golden
 golden: ## write every golden file anew; the diff is for a person to read

@@ -49,12 +49,12 @@ parameters() {
 	local stage=$1
 	shift
 	"$ICEHOSE" stack parameters --template "$STACKS/main.yaml" "$ENVDIR/common.yaml" "$ENVDIR/$environment.yaml" \
-		--set Stage="$stage" --set TransformKey="$transform" --set ReconcileKey="$reconcile" --set PipelineKey="$pipeline" "$@"
+		--set Stage="$stage" --set TransformKey="$transform" --set ReconcileKey="$reconcile" --set PipelineKey="$pipeline" ${merge:+--set MergeKey="$merge"} "$@"
 }
 
 # A new name for each content: a function changes over when its stack does, and
 # not before.
-transform=none.zip reconcile=none.zip pipeline=none.yaml
+transform=none.zip reconcile=none.zip pipeline=none.yaml merge=
 if [ "$command" = deploy ]; then
 	for zip in transform reconcile; do
 		[ -f "$DIST/$zip-lambda-arm64.zip" ] || fail "no $DIST/$zip-lambda-arm64.zip: run make package"
@@ -66,6 +66,10 @@ if [ "$command" = deploy ]; then
 	say "templates of $PIPELINE in $STACKS"
 	# shellcheck disable=SC2086 # flags
 	"$ICEHOSE" stack generate --pipeline "$PIPELINE" --out "$STACKS" ${HISTORY:+--history "$HISTORY"} $GENERATE
+	if [ -f "$STACKS/merge.yaml" ]; then # there are changelogs
+		[ -f "$DIST/merge-lambda-arm64.zip" ] || fail "no $DIST/merge-lambda-arm64.zip: run make package"
+		merge=$PREFIX/merge-lambda-arm64-$(digest "$DIST/merge-lambda-arm64.zip").zip
+	fi
 fi
 [ -f "$STACKS/main.yaml" ] || fail "no $STACKS/main.yaml: STACKS is the folder that make deploy wrote the templates to"
 name=$(parameters all --get Name)
@@ -343,6 +347,7 @@ deploy() {
 	say "upload to s3://$bucket/$PREFIX"
 	"$AWS" s3 cp --only-show-errors "$DIST/transform-lambda-arm64.zip" "s3://$bucket/$transform"
 	"$AWS" s3 cp --only-show-errors "$DIST/reconcile-lambda-arm64.zip" "s3://$bucket/$reconcile"
+	[ -z "$merge" ] || "$AWS" s3 cp --only-show-errors "$DIST/merge-lambda-arm64.zip" "s3://$bucket/$merge"
 	"$AWS" s3 cp --only-show-errors "$PIPELINE" "s3://$bucket/$pipeline"
 	"$AWS" cloudformation package --template-file "$STACKS/main.yaml" --s3-bucket "$bucket" --s3-prefix "$PREFIX/templates" \
 		--output-template-file "$work/main.yaml" >/dev/null

@@ -82,6 +82,9 @@ func TestDeployTrouble(t *testing.T) {
 		"half-way back":               {environ: []string{"BEFORE=UPDATE_ROLLBACK_FAILED"}, status: 2, task: "running", said: "continue-update-rollback", never: "create-change-set"},
 		"stop what is half-way back":  {command: "stop", environ: []string{"BEFORE=UPDATE_ROLLBACK_FAILED"}, task: "stopped"},
 		"start while the stack moves": {command: "start", environ: []string{"BEFORE=UPDATE_IN_PROGRESS"}, files: stopped, task: "running"},
+		"changelogs are merged":       {files: map[string]string{"stacks/merge.yaml": "", "merge-lambda-arm64.zip": ""}, task: "running", calls: []string{"--set MergeKey=icehose/merge-lambda-arm64-", "merge-lambda-arm64.zip s3://", "execute-change-set"}},
+		"no zip for their merge":      {files: map[string]string{"stacks/merge.yaml": ""}, status: 2, task: "running", said: "no ./merge-lambda-arm64.zip: run make package", never: "s3 cp"},
+		"nothing is merged":           {task: "running", calls: []string{"stack parameters", "execute-change-set"}, never: "MergeKey"},
 		"stop what is stopped":        {command: "stop", files: stopped, task: "stopped", said: "is stopped", never: "stop-replication-task"},
 	} {
 		t.Run(name, func(t *testing.T) {

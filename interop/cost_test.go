@@ -162,7 +162,7 @@ func (c *costs) upkeep() {
 			case words[0] == "DELETE":
 				c.run("erasure: DELETE FROM "+words[2], s, scanned[words[2]])
 			case words[0] == "CALL":
-				c.call("erasure: "+strings.TrimPrefix(words[1], "system.")+" of "+words[4], words[4], s)
+				c.call("erasure: "+strings.TrimPrefix(words[1], "system.")+" of "+strings.TrimRight(words[4], ")"), strings.TrimRight(words[4], ")"), s)
 			case strings.Contains(s, " AS cdc_left"):
 				if left := *c.engine.sql(c.t, s)[0][0]; left != "0" {
 					c.t.Errorf("%s rows are left: %s", left, s)

@@ -142,6 +142,9 @@ class Spark:
     def sql(self, statement):
         return self.rows(self.session.sql(statement))
 
+    def find(self, table, column, value):
+        return self.sql(f"SELECT `{column}` FROM {table} WHERE `{column}` = '{value}'")
+
     def scan(self, table, columns, snapshot):
         database, name = table.split(".")
         travel = f" VERSION AS OF {snapshot}" if snapshot else ""
@@ -214,6 +217,11 @@ class PyIceberg(Arrow):
 
         self.catalog = SqlCatalog("icehose", uri=f"sqlite:///{settings['lake']}/catalog.db", warehouse=f"file://{settings['lake']}/warehouse")
 
+    def find(self, table, column, value):
+        from pyiceberg.expressions import EqualTo
+
+        return self.texts(self.catalog.load_table(table).scan(row_filter=EqualTo(column, value), selected_fields=(column,)).to_arrow())
+
     def scan(self, table, columns, snapshot):
         found = self.catalog.load_table(table)
         return self.texts(found.scan(selected_fields=tuple(columns), snapshot_id=snapshot or None).to_arrow().select(columns))
@@ -251,6 +259,10 @@ class DuckDB(Arrow):
     def sql(self, statement):
         return self.texts(self.db.execute(statement).to_arrow_table())
 
+    def find(self, table, column, value):
+        location = self.files.catalog.load_table(table).metadata_location
+        return self.sql(f"""SELECT "{column}" FROM iceberg_scan('{location}') WHERE "{column}" = '{value}'""")
+
     def scan(self, table, columns, snapshot):
         location = self.files.catalog.load_table(table).metadata_location
         listed = ", ".join(f'"{c}"' for c in columns)
@@ -266,6 +278,8 @@ def answer(engine, request):
         return {}
     if "sql" in request:
         return {"rows": engine.sql(request["sql"]), "updated": getattr(engine, "updated", 0)}
+    if "find" in request:
+        return {"rows": engine.find(request["find"], request["column"], request["value"])}
     if "scan" in request:
         return {"rows": engine.scan(request["scan"], request["columns"], request.get("snapshot"))}
     if "noop" in request:

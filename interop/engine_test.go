@@ -208,6 +208,16 @@ func (e *engine) sql(t testing.TB, statement string) [][]*string {
 	return r.Rows
 }
 
+// find returns a column of the rows that have a value in it.
+func (e *engine) find(t testing.TB, table, column, value string) [][]*string {
+	t.Helper()
+	r, err := e.call(map[string]any{"find": table, "column": column, "value": value})
+	if err != nil {
+		t.Fatalf("%s: find %q: %v", e.name, value, err)
+	}
+	return r.Rows
+}
+
 func (e *engine) scan(table string, columns []string, snapshot int64) ([][]*string, error) {
 	r, err := e.call(map[string]any{"scan": table, "columns": columns, "snapshot": snapshot})
 	if err != nil {

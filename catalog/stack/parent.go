@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// parentFile is the template that nests the others, here and among the templates.
-const parentFile = "main.yaml"
+// The template that nests the others, and that of the merge, here and among the
+// templates.
+const (
+	parentFile = "main.yaml"
+	mergeFile  = "merge.yaml"
+)
 
 // parent makes the template that nests the others.
 func (g *generator) parent() error {
@@ -14,7 +18,7 @@ func (g *generator) parent() error {
 	if err != nil {
 		return err
 	}
-	regions := map[string]string{"parameters": "", "conditions": ""}
+	regions := map[string]string{"conditions": ""}
 	lake, err := g.parentLake(regions)
 	if err != nil {
 		return err
@@ -22,7 +26,8 @@ func (g *generator) parent() error {
 	if err := g.parentDeliveries(template, lake, regions); err != nil {
 		return err
 	}
-	if err := g.parentMaintenance(lake, regions); err != nil {
+	g.parentMaintenance(lake, regions)
+	if err := g.parentMerge(template, regions); err != nil {
 		return err
 	}
 	return g.fill(parentFile, parentFile, regions)
@@ -108,11 +113,8 @@ func (g *generator) parentDeliveries(template string, lake []string, regions map
 }
 
 // parentMaintenance nests the parts of table-maintenance.yaml.
-func (g *generator) parentMaintenance(lake []string, regions map[string]string) error {
-	parts, err := g.maintenanceParts()
-	if err != nil {
-		return err
-	}
+func (g *generator) parentMaintenance(lake []string, regions map[string]string) {
+	parts := g.maintenanceParts()
 	var b strings.Builder
 	for _, p := range parts {
 		fmt.Fprintf(&b, `  MaintainTables%s:
@@ -123,24 +125,25 @@ func (g *generator) parentMaintenance(lake []string, regions map[string]string) 
       Parameters:
         OptimizerRoleArn: !GetAtt Maintain.Outputs.OptimizerRoleArn
 `, partID(p.number), after(lake), partFile(maintenanceKind, p.number))
-		if p.merges() {
-			b.WriteString(`        Name: !Ref Name
-        KeyArn: !GetAtt Stream.Outputs.KeyArn
-        MergeRoleArn: !GetAtt Maintain.Outputs.MergeRoleArn
-        WorkGroup: !GetAtt Maintain.Outputs.WorkGroup
-        MergeState: !Ref MergeState
-`)
-			regions["parameters"] = `  MergeState:
-    Type: String
-    Description: DISABLED until the folded tables exist (athena/*.folded.sql)
-    Default: DISABLED
-    AllowedValues: [ENABLED, DISABLED]
-`
-		}
 	}
 	if len(parts) > 0 {
 		regions["conditions"] = "  WithTableMaintenance: !And [!Condition All, !Equals [!Ref Maintenance, \"yes\"]]\n"
 	}
 	regions["table-maintenance"] = b.String()
+}
+
+// parentMerge keeps what the template has of merges, if anything is merged.
+func (g *generator) parentMerge(template string, regions map[string]string) error {
+	for _, name := range []string{"merge-parameters", "merge-condition", "merge", "merge-outputs"} {
+		regions[name] = ""
+		if len(g.merged()) == 0 {
+			continue
+		}
+		text, err := region(template, name)
+		if err != nil {
+			return fmt.Errorf("fill template %s: %w", parentFile, err)
+		}
+		regions[name] = text
+	}
 	return nil
 }

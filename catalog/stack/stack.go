@@ -105,7 +105,7 @@ func Generate(p *catalog.Pipeline, o Options) (*Result, error) {
 	if err := g.plan(); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{g.copies, g.lake, g.delivery, g.migration, g.reconcile, g.maintenance, g.alarms, g.parent} {
+	for _, step := range []func() error{g.copies, g.lake, g.delivery, g.migration, g.reconcile, g.maintenance, g.merge, g.alarms, g.parent} {
 		if err := step(); err != nil {
 			return nil, err
 		}

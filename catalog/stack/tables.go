@@ -3,7 +3,6 @@ package stack
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,9 +18,6 @@ const (
 	maintenanceKind = "table-maintenance"
 	alarmsKind      = "table-alarms-" // and the role
 )
-
-// maxQuery is how long a statement of Athena may be, in bytes.
-const maxQuery = 262_144
 
 func sortedValues(m map[string]string) []string {
 	values := make([]string, 0, len(m))
@@ -85,33 +81,14 @@ func (g *generator) lakeParts() ([]*part, error) {
 	return g.split(lakeKind, entries), nil
 }
 
-// maintenance makes the roles, and what runs for every table.
+// maintenance makes the roles, and what Glue does for every table.
 func (g *generator) maintenance() error {
-	if err := g.fill("maintenance.yaml", "maintenance.yaml", map[string]string{"database": "", "glue-resources": glueResources(18, g.databases)}); err != nil {
+	regions := map[string]string{"database": "", "glue-resources": glueResources(18, g.databases), "optimize-role": "", "optimize-output": ""}
+	if err := g.fill("maintenance.yaml", "maintenance.yaml", regions); err != nil {
 		return err
 	}
-	template, err := g.template("table-maintenance.yaml")
-	if err != nil {
-		return err
-	}
-	merges, err := region(template, "merge-parameters")
-	if err != nil {
-		return err
-	}
-	name, err := nameParameter(g)
-	if err != nil {
-		return err
-	}
-	parts, err := g.maintenanceParts()
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		parameters := ""
-		if p.merges() {
-			parameters = name + merges
-		}
-		regions := map[string]string{"table": "", "merge-parameters": parameters, "resources": p.text()}
+	for _, p := range g.maintenanceParts() {
+		regions := map[string]string{"table": "", "optimize-parameters": "", "resources": p.text()}
 		if err := g.fill("table-maintenance.yaml", partFile(maintenanceKind, p.number), regions); err != nil {
 			return err
 		}
@@ -119,51 +96,42 @@ func (g *generator) maintenance() error {
 	return nil
 }
 
-// nameParameter is the parameter Name as every template has it.
-func nameParameter(g *generator) (string, error) {
-	template, err := g.template("stream.yaml")
-	if err != nil {
-		return "", err
-	}
-	_, rest, _ := strings.Cut(template, "  Name:\n")
-	text, _, ok := strings.Cut(rest, "  ShardCount:\n")
-	if !ok {
-		return "", fmt.Errorf("read template stream.yaml: no parameters Name and ShardCount, in this order")
-	}
-	return "  Name:\n" + text, nil
-}
-
-// merges reports whether any table of the part is merged.
-func (p *part) merges() bool {
-	return slices.ContainsFunc(p.entries, func(e entry) bool { return e.resources > optimizers })
-}
-
 // optimizers is how many Glue has for a table.
 const optimizers = 3
 
-func (g *generator) maintenanceParts() ([]*part, error) {
+func (g *generator) maintenanceParts() []*part {
 	var entries []entry
 	for _, d := range g.deliveries {
 		for _, t := range d.tables {
-			e := entry{table: artifact.LogicalID(t), text: optimizersOf(t), resources: optimizers}
-			// A mirror has the current rows itself: its history is for repair.
-			statement, ok := d.artifacts["athena/"+t.Database()+"."+t.Name()+".merge.sql"]
-			switch {
-			case !ok || d.role != roleChangelog:
-			case len(statement) > maxQuery:
-				g.note("%s.%s: its merge is longer than Athena takes: run spark/%[1]s.%[2]s.merge.sql by other means", t.Database(), t.Name())
-			default:
-				text, err := mergeOf(t, statement)
-				if err != nil {
-					return nil, err
-				}
-				e.text += text
-				e.resources++
-			}
-			entries = append(entries, e)
+			entries = append(entries, entry{table: artifact.LogicalID(t), text: optimizersOf(t), resources: optimizers})
 		}
 	}
-	return g.split(maintenanceKind, entries), nil
+	return g.split(maintenanceKind, entries)
+}
+
+// merge makes the stack of the scheduled merge, if anything is merged.
+func (g *generator) merge() error {
+	databases := g.merged()
+	if len(databases) == 0 {
+		return nil
+	}
+	return g.fill(mergeFile, mergeFile, map[string]string{"database": "", "glue-resources": glueResources(18, databases)})
+}
+
+// merged returns the databases of the changelogs that are merged. A mirror has the
+// current rows itself: its history is for repair.
+func (g *generator) merged() []string {
+	var databases []string
+	for _, d := range g.deliveries {
+		if d.role != roleChangelog {
+			continue
+		}
+		for _, t := range d.tables {
+			databases = append(databases, t.Database())
+		}
+	}
+	slices.Sort(databases)
+	return slices.Compact(databases)
 }
 
 func optimizersOf(t *catalog.Table) string {
@@ -191,35 +159,6 @@ func optimizersOf(t *catalog.Table) string {
 %s`, o.id+id, quote(t.Database()), quote(t.Name()), o.kind, o.more)
 	}
 	return b.String()
-}
-
-// mergeOf is the schedule of a changelog's merge. Its name has 64 characters at
-// most, 20 of which are the pipeline's.
-func mergeOf(t *catalog.Table, statement []byte) (string, error) {
-	input, err := json.Marshal(map[string]string{"WorkGroup": "${WorkGroup}", "QueryString": strings.ReplaceAll(string(statement), "${", "${!")})
-	if err != nil {
-		return "", fmt.Errorf("encode merge: %w", err)
-	}
-	line, err := oneLine(input)
-	if err != nil {
-		return "", err
-	}
-	name := t.Name()[:min(len(t.Name()), 28)] + "-" + digest(t.Database()+"."+t.Name())
-	return fmt.Sprintf(`  Merge%s:
-    Type: AWS::Scheduler::Schedule
-    Properties:
-      Name: !Sub "${Name}-merge-%s"
-      ScheduleExpression: !Ref MergeSchedule
-      State: !Ref MergeState
-      KmsKeyArn: !Ref KeyArn
-      FlexibleTimeWindow: {Mode: FLEXIBLE, MaximumWindowInMinutes: 15}
-      Target:
-        Arn: !Sub "arn:${AWS::Partition}:scheduler:::aws-sdk:athena:startQueryExecution"
-        RoleArn: !Ref MergeRoleArn
-        RetryPolicy: {MaximumRetryAttempts: 2}
-        Input: !Sub |-
-          %s
-`, artifact.LogicalID(t), name, line), nil
 }
 
 // alarms makes those of every table of every delivery stream.

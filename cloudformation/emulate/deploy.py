@@ -261,6 +261,33 @@ def reconcile(directory, parameters):
     return {**t.outputs(), "Environment": environment, "Event": schedule["Target"]["Input"]}
 
 
+def maintenance(directory, parameters):
+    t = Template(directory / "maintenance.yaml", parameters)
+    role(t, "OptimizerRole")
+    bucket(t, "QueryBucket")
+    p = t.properties("WorkGroup")
+    boto3.client("athena").create_work_group(Name=p["Name"], Description=p["Description"], Configuration={
+        "ResultConfiguration": p["WorkGroupConfiguration"]["ResultConfiguration"],
+        "EnforceWorkGroupConfiguration": str(p["WorkGroupConfiguration"]["EnforceWorkGroupConfiguration"]).lower() == "true",
+    })
+    t.set("WorkGroup", p["Name"])
+    return t.outputs()
+
+
+def merge(directory, parameters):
+    t = Template(directory / "merge.yaml", parameters)
+    t.parameters["Role"] = "merge"  # in the names of its roles
+    log_group(t, "Log")
+    role(t, "MergeRole")
+    environment = function(t, "Merge", f"{t.parameters['Name']}-merge")
+    role(t, "ScheduleRole")
+    schedule = t.properties("Runs")
+    boto3.client("scheduler").create_schedule(**schedule)
+    p = t.properties("MergeErrors")
+    boto3.client("cloudwatch").put_metric_alarm(AlarmName=f"{t.parameters['Name']}-merge-errors", **integers(p, {"Period", "EvaluationPeriods", "Threshold"}))
+    return {**t.outputs(), "Environment": environment, "Event": schedule["Target"]["Input"]}
+
+
 def main():
     directory = pathlib.Path(sys.argv[1])
     parameters = dict(argument.split("=", 1) for argument in sys.argv[2:])
@@ -281,6 +308,9 @@ def main():
         native(directory, f"{name}-{kind}-alarms", "delivery-alarms.yaml", {**parameters, **out[kind]})
     out["migration"] = migration(directory, parameters)
     out["reconcile"] = reconcile(directory, parameters)
+    out["maintenance"] = maintenance(directory, parameters)
+    if (directory / "merge.yaml").exists():
+        out["merge"] = merge(directory, {**parameters, **out["maintenance"]})
     json.dump(out, sys.stdout, default=str)
 
 

@@ -105,6 +105,7 @@ func startAWS(t *testing.T) *emulatedAWS {
 	e.put(t, artifactBucket, "pipeline.yaml", pipeline)
 	e.put(t, artifactBucket, "transform.zip", emptyZip)
 	e.put(t, artifactBucket, "reconcile.zip", emptyZip)
+	e.put(t, artifactBucket, "merge.zip", emptyZip)
 	secret, err := secretsmanager.NewFromConfig(e.config).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("shop"), SecretString: aws.String("{}")})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func startAWS(t *testing.T) *emulatedAWS {
 	dir := t.TempDir()
 	e.command(t, exitSame, "stack", "generate", "--pipeline", emulatedPipeline, "--out", dir)
 	deploy := exec.CommandContext(t.Context(), python, "../../cloudformation/emulate/deploy.py", dir, "Name=shop", "ShardCount=2", "ArtifactBucket="+artifactBucket,
-		"TransformKey=transform.zip", "ReconcileKey=reconcile.zip", "PipelineKey=pipeline.yaml", "VpcId=vpc-1", "SubnetIds=subnet-1",
+		"TransformKey=transform.zip", "ReconcileKey=reconcile.zip", "MergeKey=merge.zip", "PipelineKey=pipeline.yaml", "VpcId=vpc-1", "SubnetIds=subnet-1",
 		"SourceSecretArn="+e.secret, "SourceTLS=disable", "Settle=2")
 	var stderr bytes.Buffer
 	deploy.Stderr = &stderr

@@ -58,7 +58,7 @@ func startDeployment(t *testing.T) *deployment {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"transform", "reconcile"} {
+	for _, name := range []string{"transform", "reconcile", "merge"} {
 		d.write(t, name+"-lambda-arm64.zip", archive.String())
 	}
 	pipeline, err := os.ReadFile(emulatedPipeline)
@@ -250,8 +250,8 @@ func (d *deployment) output(t *testing.T, name, output string) string {
 func (d *deployment) checkStacks(t *testing.T, name string) {
 	t.Helper()
 	states := strings.Fields(d.aws(t, "cloudformation", "describe-stacks", "--query", "Stacks[].StackStatus", "--output", "text"))
-	if len(states) != 14 || slices.ContainsFunc(states, func(state string) bool { return state != "CREATE_COMPLETE" && state != "UPDATE_COMPLETE" }) {
-		t.Errorf("stacks are %q, want 14 that are complete", states)
+	if len(states) != 15 || slices.ContainsFunc(states, func(state string) bool { return state != "CREATE_COMPLETE" && state != "UPDATE_COMPLETE" }) {
+		t.Errorf("stacks are %q, want 15 that are complete", states)
 	}
 	nested := d.aws(t, "cloudformation", "describe-stack-resource", "--stack-name", "icehose-"+name, "--logical-resource-id", "Migrate", "--output", "text",
 		"--query", "StackResourceDetail.PhysicalResourceId")

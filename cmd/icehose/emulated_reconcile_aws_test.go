@@ -47,7 +47,7 @@ func (e *emulatedAWS) checkReconcile(t *testing.T, glue []string) {
 	}
 	messages := e.subscribe(t)
 	bootstrap := rietest.Build(t, "icehose/cmd/reconcile-lambda")
-	environ := append(e.reconcileEnviron(t), "ICEHOSE_SETTLE_IDLE=2s") // nobody writes
+	environ := append(e.functionEnviron(t, "reconcile"), "ICEHOSE_SETTLE_IDLE=2s") // nobody writes
 	function := rietest.StartFunction(t, os.Getenv("LAMBDA_RIE"), bootstrap, environ...)
 	event := e.output(t, "reconcile", "Event") // the scheduler's
 
@@ -122,17 +122,17 @@ func execute(t *testing.T, conn *pgx.Conn, statements string) {
 	}
 }
 
-// reconcileEnviron is the environment of the template's function, and where the
+// functionEnviron is the environment of the function of a stack, and where the
 // emulator is.
-func (e *emulatedAWS) reconcileEnviron(t *testing.T) []string {
+func (e *emulatedAWS) functionEnviron(t *testing.T, stack string) []string {
 	t.Helper()
 	environ := []string{
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + e.endpoint,
 		"ICEHOSE_PROP=s3.endpoint=" + e.endpoint + ";s3.force-virtual-addressing=false",
 	}
-	variables, ok := e.stacks["reconcile"]["Environment"].(map[string]any)
+	variables, ok := e.stacks[stack]["Environment"].(map[string]any)
 	if !ok {
-		t.Fatal("the stack gives the reconcile Lambda no environment")
+		t.Fatalf("the stack %s gives its Lambda no environment", stack)
 	}
 	for name, value := range variables {
 		environ = append(environ, fmt.Sprintf("%s=%v", name, value))

@@ -49,6 +49,7 @@ type cli struct {
 	Maintain  maintainCmd  `cmd:"" help:"Keep the tables of a lake small: compact, expire snapshots, remove orphans."`
 	Merge     mergeCmd     `cmd:"" help:"Fold what is new in changelogs into the tables of their current rows: here, on Spark or on Athena."`
 	Reconcile reconcileCmd `cmd:"" help:"Prove that a lake equals its source, or name what differs."`
+	Heartbeat heartbeatCmd `cmd:"" help:"Keep a heartbeat table of the source fresh, which shows a comparison how far every shard is."`
 	Transform transformCmd `cmd:"" help:"Transform captured records as the Firehose Lambda does, or explain what becomes of one."`
 	Inspect   inspectCmd   `cmd:"" help:"Look at a captured stream: order, duplicates, gaps, settings, and what will hurt."`
 	Redrive   redriveCmd   `cmd:"" help:"Sort out the records that Firehose could not deliver, and send again what may be sent."`

@@ -16,9 +16,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/config"
-	awsathena "github.com/aws/aws-sdk-go-v2/service/athena"
-
 	"icehose/catalog"
 	"icehose/sink/iceberg"
 	"icehose/sink/merge"
@@ -91,9 +88,9 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 	if err != nil {
 		return err
 	}
-	tables, err := cmd.changelogs(p)
+	tables, err := merge.Changelogs(p, cmd.Table)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", cmd.Pipeline, err)
 	}
 	result := &mergeResult{Engine: cmd.Engine, Tables: []*merge.Result{}}
 	switch cmd.Engine {
@@ -131,27 +128,6 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 	return err
 }
 
-// changelogs returns the tables to merge.
-func (cmd *mergeCmd) changelogs(p *catalog.Pipeline) ([]*catalog.Table, error) {
-	chosen, err := chooseTables(p, cmd.Pipeline, cmd.Table)
-	if err != nil {
-		return nil, err
-	}
-	var tables []*catalog.Table
-	for _, t := range chosen {
-		switch {
-		case t.Mode == catalog.Changelog:
-			tables = append(tables, t)
-		case len(cmd.Table) > 0:
-			return nil, fmt.Errorf("%s: table %s is a %s: only a changelog is merged", cmd.Pipeline, t.Source, t.Mode)
-		}
-	}
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no table is a changelog: nothing to merge", cmd.Pipeline)
-	}
-	return tables, nil
-}
-
 func (cmd *mergeCmd) options() merge.Options {
 	return merge.Options{Rebuild: cmd.Rebuild, Parts: cmd.Parts}
 }
@@ -171,18 +147,12 @@ func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*cata
 	return mergeAll(ctx, tables, func(t *catalog.Table) (*merge.Result, error) { return merge.Local(ctx, store, t, cmd.options()) })
 }
 
-// mergeAll merges one table after the other. One that cannot be merged is no
-// reason to leave out those after it.
-func mergeAll(ctx context.Context, tables []*catalog.Table, one func(*catalog.Table) (*merge.Result, error)) (results []*merge.Result, err error) {
-	for _, t := range tables {
-		result, failure := one(t)
-		if failure == nil {
-			results = append(results, result)
-		}
-		err = errors.Join(err, failure)
-		if ctx.Err() != nil {
-			break
-		}
+// mergeAll merges one table after the other. That it was interrupted before some
+// of them is an error.
+func mergeAll(ctx context.Context, tables []*catalog.Table, one func(*catalog.Table) (*merge.Result, error)) ([]*merge.Result, error) {
+	results, left, err := merge.Each(ctx, tables, one)
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d tables were not merged: %w", len(left), context.Cause(ctx)))
 	}
 	return results, err
 }
@@ -196,14 +166,10 @@ func (cmd *mergeCmd) athena(ctx context.Context, env *environment, tables []*cat
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	settings, err := config.LoadDefaultConfig(ctx)
+	client, err := athena.Open(ctx, cmd.Prop["glue.region"], cmd.Workgroup, cmd.Output)
 	if err != nil {
-		return nil, fmt.Errorf("load AWS settings: %w", err)
+		return nil, err
 	}
-	if region := cmd.Prop["glue.region"]; region != "" {
-		settings.Region = region
-	}
-	client := &athena.Client{API: awsathena.NewFromConfig(settings), Workgroup: cmd.Workgroup, Output: cmd.Output}
 	return mergeAll(ctx, tables, func(t *catalog.Table) (*merge.Result, error) { return merge.Athena(ctx, client, l, t, cmd.options()) })
 }
 
@@ -310,8 +276,7 @@ func (r *mergeResult) writeText(w io.Writer) error {
 	}
 	for _, t := range r.Tables {
 		if t.Regressed > 0 {
-			fmt.Fprintf(&b, "\nposition_regressed: %s: %s changes lie below one that was committed well before them, and lose to older rows: the source's numbering has restarted "+
-				"(a restore, a failover). Put the time of it into epochs: of the pipeline file, deliver the changes since then again, and merge\n", t.Current, thousands(t.Regressed))
+			fmt.Fprintf(&b, "\nposition_regressed: %s: %s %s\n", t.Current, thousands(t.Regressed), merge.Restarted)
 		}
 		for _, w := range t.Warnings {
 			fmt.Fprintf(&b, "\nwarning: %s: %s\n", t.Current, w)

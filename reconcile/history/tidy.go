@@ -62,7 +62,7 @@ func tidy(ctx context.Context, l *lake.Lake, database string, now time.Time) err
 
 // merge replaces all data files by one with the rows since then.
 func merge(ctx context.Context, current *table.Table, since time.Time) (*table.Table, error) {
-	tasks, err := current.Scan().PlanFiles(ctx)
+	tasks, err := lake.Files(ctx, current.Scan())
 	if err != nil {
 		return nil, fmt.Errorf("plan files: %w", err)
 	}

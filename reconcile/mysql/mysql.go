@@ -28,8 +28,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +35,6 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"icehose/catalog"
-	"icehose/catalog/mysql"
 	"icehose/cdc"
 	"icehose/reconcile"
 )
@@ -85,17 +82,9 @@ var _ reconcile.Reader = (*Reader)(nil)
 
 // Open connects once, to see that it can, and returns a Reader.
 func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
-	u, err := url.Parse(dsn)
+	db, err := open(dsn)
 	if err != nil {
-		return nil, errors.New("open source: the connection string is not a URL") // the error would show the password
-	}
-	parameters := u.Query()
-	parameters.Set("interpolateParams", "true") // the other protocol has no texts
-	parameters.Del("parseTime")
-	u.RawQuery = parameters.Encode()
-	db, err := mysql.Open(u.String())
-	if err != nil {
-		return nil, fmt.Errorf("open source: %w", err)
+		return nil, err
 	}
 	if o.MaxConnections < 1 {
 		o.MaxConnections = defaultConnections
@@ -103,16 +92,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
 	}
-	db.SetMaxIdleConns(0)
 	r := &Reader{db: db, options: o, free: make(chan struct{}, o.MaxConnections), throttle: reconcile.NewThrottle(o.RowsPerSecond)}
 	for range o.MaxConnections {
 		r.free <- struct{}{}
 	}
-	var version string
-	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-		return nil, errors.Join(fmt.Errorf("open source: %w", clean(err)), db.Close())
+	if r.mariadb, err = isMariaDB(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
-	r.mariadb = strings.Contains(version, "MariaDB")
 	r.places = r.mariadb
 	return r, nil
 }
@@ -137,10 +123,13 @@ func (r *Reader) session() []string {
 	if r.mariadb {
 		timeout = fmt.Sprintf("SET SESSION max_statement_time = %f", r.options.StatementTimeout.Seconds())
 	}
+	readOnly := "SET SESSION transaction_read_only = 1"
+	if r.mariadb {
+		readOnly = "SET SESSION tx_read_only = 1"
+	}
 	return []string{
 		"SET NAMES utf8mb4", "SET SESSION time_zone = '+00:00'", "SET SESSION sql_mode = ''", "SET SESSION lock_wait_timeout = 10", timeout,
-		"SET SESSION transaction_read_only = 1",
-		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		readOnly, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 	}
 }
 
@@ -170,14 +159,9 @@ func (r *Reader) dial(ctx context.Context) (*sql.Conn, error) {
 		r.free <- struct{}{}
 		return nil, fmt.Errorf("connect: %w", clean(err))
 	}
-	for _, statement := range r.session() {
-		if r.mariadb {
-			statement = strings.Replace(statement, "transaction_read_only", "tx_read_only", 1)
-		}
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			r.close(conn)
-			return nil, fmt.Errorf("set up session: %w", clean(err))
-		}
+	if err := setUp(ctx, conn, r.session()); err != nil {
+		r.close(conn)
+		return nil, err
 	}
 	return conn, nil
 }
@@ -322,9 +306,4 @@ func (v *view) open(ctx context.Context, exact bool) error {
 		v.pinned.Moment += ", assumed to have everything up to " + f.through.Format(time.RFC3339)
 	}
 	return nil
-}
-
-// transactional engines have snapshots.
-func transactional(engine string) bool {
-	return slices.ContainsFunc([]string{"InnoDB", "RocksDB", "TokuDB"}, func(known string) bool { return strings.EqualFold(known, engine) })
 }

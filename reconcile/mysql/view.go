@@ -62,7 +62,7 @@ func (v *view) describe(ctx context.Context) (err error) {
 		return errors.New("find table: the source has none of this name, or the account may not see it")
 	case err != nil:
 		return fmt.Errorf("find table: %w", clean(err))
-	case !transactional(engine.String):
+	case !Transactional(engine.String):
 		return fmt.Errorf("find table: its storage engine %s has no snapshots", engine.String)
 	}
 	v.name = canonsql.QuoteMySQL(schema) + "." + canonsql.QuoteMySQL(name)

@@ -162,22 +162,12 @@ func (r *Reader) connectMore(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func (r *Reader) dial(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, r.config.Copy())
-	if err != nil {
-		return nil, fmt.Errorf("connect to database %s: %w", r.config.Database, clean(err))
-	}
-	if _, err := conn.Exec(ctx, r.options.session()); err != nil {
-		_ = conn.Close(context.WithoutCancel(ctx)) // the first error tells more
-		return nil, fmt.Errorf("set up session: %w", clean(err))
-	}
-	return conn, nil
+	return connect(ctx, r.config, r.options.session())
 }
 
 // close ends a connection; what was only read cannot be lost by it.
 func (r *Reader) close(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
+	Disconnect(ctx, conn)
 	r.free <- struct{}{}
 }
 

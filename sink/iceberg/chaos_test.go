@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	iceberglib "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
@@ -252,6 +253,10 @@ func meddleAsOthers(ctx context.Context, store sink.Store, def *catalog.Table) (
 	if _, err := tx.RewriteManifests(ctx); err != nil {
 		return nil, err
 	}
+	// From now on each reader's plan cuts files in pieces, as it does large ones.
+	if err := tx.SetProperties(pieces()); err != nil {
+		return nil, err
+	}
 	if current, err = tx.Commit(ctx); err != nil {
 		return nil, err
 	}
@@ -269,6 +274,12 @@ func meddleAsOthers(ctx context.Context, store sink.Store, def *catalog.Table) (
 		return nil, err
 	}
 	return struck, nil
+}
+
+// pieces are properties by which a plan has several tasks for a file of few rows,
+// as it has by default for one of more than 128 MiB.
+func pieces() iceberglib.Properties {
+	return iceberglib.Properties{table.ReadSplitTargetSizeKey: "1", table.ParquetRowGroupLimitKey: "3"}
 }
 
 // othersKeep is how many snapshots other people's tools leave.

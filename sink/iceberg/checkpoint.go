@@ -66,7 +66,7 @@ func (s *Store) storage(ctx context.Context) (readWriter, error) {
 	if isLocal(s.location) {
 		return s.disk, nil
 	}
-	opened, err := iceio.LoadFS(ctx, s.properties, s.location)
+	opened, err := iceio.LoadFS(s.catalog.buckets.with(ctx), s.properties, s.location)
 	if err != nil {
 		return nil, err
 	}

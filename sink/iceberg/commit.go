@@ -143,7 +143,7 @@ func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, target *ta
 		w = &written{batch: b.ID, schema: target.Schema().ID, spec: spec.ID()}
 		var err error
 		if b.Deletes.Len() > 0 {
-			if w.deletes, err = t.writeDeletes(ctx, tx, target, b.Deletes); err != nil {
+			if w.deletes, err = t.writeDeletes(ctx, target, b.Deletes); err != nil {
 				return fmt.Errorf("write deletes: %w", err)
 			}
 		}
@@ -165,7 +165,7 @@ type written struct {
 
 // writeDeletes writes equality deletes. Their files say to which partition they
 // belong: that of a mirror follows from its key.
-func (t *lakeTable) writeDeletes(ctx context.Context, tx *table.Transaction, target *table.Table, keys sink.Rows) ([]iceberg.DataFile, error) {
+func (t *lakeTable) writeDeletes(ctx context.Context, target *table.Table, keys sink.Rows) ([]iceberg.DataFile, error) {
 	shape, err := t.shapeOf(target.Schema(), t.definition.Key)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (t *lakeTable) writeDeletes(ctx context.Context, tx *table.Transaction, tar
 		field, _ := target.Schema().FindFieldByName(name)
 		ids[i] = field.ID
 	}
-	return tx.WriteEqualityDeletes(ctx, ids, shape.batches(keys))
+	return writeEqualityDeletes(ctx, target, ids, shape.batches(keys))
 }
 
 // writeRows writes data files: of the rows that kept yields, if it is not nil,
@@ -196,14 +196,7 @@ func (t *lakeTable) writeRows(ctx context.Context, target *table.Table, kept ite
 	if err != nil {
 		return nil, err
 	}
-	var files []iceberg.DataFile
-	for file, err := range table.WriteRecords(ctx, tuned, shape.schema, batches, table.WithRecordBatchBufferSize(2)) {
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
+	return writeFiles(ctx, tuned, shape.schema, batches)
 }
 
 // names returns the names of the lake columns.

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/internal/canon/canonarrow"
 	"icehose/sink"
 )
@@ -59,7 +60,7 @@ func (t *lakeTable) touched(ctx context.Context, target *table.Table, keys *keyS
 		return nil, nil
 	}
 	scan := target.Scan(table.WithSelectedFields(t.definition.Key...), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows))
-	tasks, err := scan.PlanFiles(ctx)
+	tasks, err := lake.Files(ctx, scan)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@
 // On the local file system a commit survives a killed process and a power cut:
 // every file that it names is forced to the disk, and the folder it is in,
 // before the catalog names it, and so is the catalog (Options.Sync). Open
-// replaces, for the process, what iceberg-go does with the scheme file; other
-// users of the library notice nothing.
+// replaces, for the process, what iceberg-go does with the schemes file, s3 and
+// s3a; other users of the library notice nothing.
 //
 // The tables hold absolute paths, so a folder cannot be moved.
 package iceberg
@@ -39,7 +39,6 @@ import (
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	sqlcat "github.com/apache/iceberg-go/catalog/sql"
-	_ "github.com/apache/iceberg-go/io/gocloud/s3" // registers s3
 	"github.com/apache/iceberg-go/table"
 	_ "modernc.org/sqlite" // the driver called sqlite
 
@@ -169,6 +168,7 @@ const (
 func newStore(name string, o Options) *Store {
 	o.defaults()
 	useDisk()
+	useBuckets()
 	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: &disk{sync: o.Sync}, pragma: catalogSynced, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
 }
 

@@ -103,6 +103,13 @@ func runLayout(t *testing.T, p *catalog.Pipeline) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if round == 2 {
+			for key, value := range pieces() {
+				if err := store.SetProperty(t.Context(), def, key, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		checkLayout(t, store, def, model)
 	}
 }

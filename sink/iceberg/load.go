@@ -152,18 +152,17 @@ func (l *Load) Write(ctx context.Context, rows iter.Seq2[[][]byte, error]) error
 	// for nothing: the first error is kept aside.
 	var failed error
 	batches := l.batches(rows, &failed)
-	for file, err := range table.WriteRecords(ctx, l.target, l.shape.schema, batches, table.WithRecordBatchBufferSize(2), table.WithTargetFileSize(loadFileSize)) {
-		if err != nil {
-			if failed != nil {
-				return failed
-			}
-			return fmt.Errorf("write rows: %w", oneLine(err))
-		}
-		l.mu.Lock()
-		l.files = append(l.files, file)
-		l.mu.Unlock()
+	files, err := writeFiles(ctx, l.target, l.shape.schema, batches, table.WithTargetFileSize(loadFileSize))
+	l.mu.Lock()
+	l.files = append(l.files, files...)
+	l.mu.Unlock()
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
+		return fmt.Errorf("write rows: %w", oneLine(err))
 	}
-	return failed
+	return nil
 }
 
 // loadFileSize is about how many bytes a data file of a load gets.

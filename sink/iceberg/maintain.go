@@ -154,7 +154,7 @@ func (s *Store) maintainTable(ctx context.Context, t *catalog.Table, m Maintenan
 	if s.readOnly && !m.Plan {
 		return nil, errors.New("lake is open for reading only")
 	}
-	k := &keeper{store: s, table: t, m: m, done: make(map[string]bool), report: &MaintenanceReport{Table: t.Database() + "." + t.Name(), Planned: m.Plan, Rewrites: []Rewrite{}, Orphans: []Leftover{}}}
+	k := &keeper{store: s, table: t, m: m, done: make(map[string]bool), whole: make(map[string]int), report: &MaintenanceReport{Table: t.Database() + "." + t.Name(), Planned: m.Plan, Rewrites: []Rewrite{}, Orphans: []Leftover{}}}
 	before, err := s.Layout(ctx, t)
 	if err != nil {
 		return nil, err
@@ -189,6 +189,7 @@ type keeper struct {
 	m      Maintenance
 	report *MaintenanceReport
 	done   map[string]bool // by partition: its small files were put together
+	whole  map[string]int  // manifests that checkSnapshots has read: how many files they have
 }
 
 func (k *keeper) current(ctx context.Context) (*table.Table, error) {
@@ -223,8 +224,12 @@ func (k *keeper) mergeManifests(ctx context.Context) error {
 	return err
 }
 
-// rewriteManifests merges the data manifests of the current snapshot.
+// rewriteManifests merges the data manifests of the current snapshot, unless one
+// is damaged: what it has lost would be lost for good.
 func rewriteManifests(ctx context.Context, current *table.Table) (*table.Table, error) {
+	if _, err := readLive(ctx, current); err != nil {
+		return nil, fmt.Errorf("rewrite manifests: %w", err)
+	}
 	tx := current.NewTransaction()
 	if _, err := tx.RewriteManifests(ctx); err != nil {
 		return nil, fmt.Errorf("rewrite manifests: %w", err)
@@ -254,6 +259,12 @@ func (k *keeper) expire(ctx context.Context) error {
 		}
 		k.report.ExpiredSnapshots = len(current.Metadata().Snapshots()) - len(staged.Metadata().Snapshots())
 		return nil
+	}
+	if k.m.Retention.expiry(current, now()).keep < len(current.Metadata().Snapshots()) {
+		// The files of those that go are removed, but for what those that stay name.
+		if err := checkSnapshots(ctx, current, k.whole); err != nil {
+			return fmt.Errorf("expire snapshots: %w", err)
+		}
 	}
 	k.report.ExpiredSnapshots, err = expireSnapshots(ctx, current, k.m.Retention, now())
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	lake "icehose/catalog/iceberg"
 	"icehose/sink"
 )
 
@@ -156,7 +157,7 @@ func removeFiles(ctx context.Context, current *table.Table, files []iceberg.Data
 func (k *keeper) write(ctx context.Context, current *table.Table, w *rewritten) error {
 	planned := make(map[string]table.FileScanTask)
 	if len(w.rewrite.data) > 0 {
-		all, err := current.Scan().PlanFiles(ctx)
+		all, err := lake.Files(ctx, current.Scan())
 		if err != nil {
 			return fmt.Errorf("plan files: %w", err)
 		}
@@ -195,11 +196,10 @@ func (k *keeper) writeGroup(ctx context.Context, current *table.Table, w *rewrit
 	for _, f := range group {
 		limit = max(limit, 2*f.file.FileSizeBytes())
 	}
-	for file, err := range table.WriteRecords(ctx, current, schema, rows, table.WithRecordBatchBufferSize(2), table.WithTargetFileSize(limit)) {
-		if err != nil {
-			return fmt.Errorf("rewrite data files: %w", err)
-		}
-		w.data = append(w.data, file)
+	files, err := writeFiles(ctx, current, schema, rows, table.WithTargetFileSize(limit))
+	w.data = append(w.data, files...)
+	if err != nil {
+		return fmt.Errorf("rewrite data files: %w", err)
 	}
 	if k.m.Progress != nil {
 		var bytes int64

@@ -191,7 +191,7 @@ func (k *keySchema) write(ctx context.Context, current *table.Table, seen map[ca
 	if err != nil || !ok {
 		return nil, err
 	}
-	return current.NewTransaction().WriteEqualityDeletes(ctx, k.ids, func(yield func(arrow.RecordBatch, error) bool) {
+	return writeEqualityDeletes(ctx, current, k.ids, func(yield func(arrow.RecordBatch, error) bool) {
 		for batch := first; ok; batch, err, ok = next() {
 			if !yield(batch, err) || err != nil {
 				return

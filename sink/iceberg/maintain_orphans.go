@@ -21,6 +21,9 @@ func (k *keeper) removeOrphans(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkSnapshots(ctx, current, k.whole); err != nil {
+		return fmt.Errorf("look for orphans: %w", err)
+	}
 	plan, err := current.PlanOrphanFiles(ctx, table.WithFilesOlderThan(k.m.OrphanAge))
 	if err != nil {
 		return fmt.Errorf("look for orphans: %w", err)
@@ -35,6 +38,9 @@ func (k *keeper) removeOrphans(ctx context.Context) error {
 	before := current
 	if current, err = k.current(ctx); err != nil {
 		return err
+	}
+	if err := checkSnapshots(ctx, current, k.whole); err != nil {
+		return fmt.Errorf("look for orphans: %w", err)
 	}
 	named, err := namedSince(ctx, before, current)
 	if err != nil {
@@ -88,11 +94,8 @@ func namedSince(ctx context.Context, before, now *table.Table) (map[string]bool,
 				continue // read already
 			}
 			named[path.Base(m.FilePath())] = true
-			for e, err := range m.Entries(fs, true) {
-				if err != nil {
-					return nil, fmt.Errorf("read manifest: %w", err)
-				}
-				named[path.Base(e.DataFile().FilePath())] = true
+			if _, err := readManifest(fs, m, func(e iceberg.ManifestEntry) { named[path.Base(e.DataFile().FilePath())] = true }); err != nil {
+				return nil, err
 			}
 		}
 	}

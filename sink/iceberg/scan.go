@@ -36,7 +36,7 @@ func (s *Store) Snapshot(ctx context.Context, t *catalog.Table) (id int64, ok bo
 // and the keys of the delete files that speak of one data file. A batch is
 // valid until the next one; Retain keeps it. A table without snapshots has no rows.
 func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error] {
-	return s.scan(ctx, t, snapshotID, columns, iceberg.AlwaysTrue{})
+	return s.scan(ctx, t, snapshotID, columns, "", iceberg.AlwaysTrue{})
 }
 
 // ScanKeys is Scan of those rows that have one of the values, canonical texts,
@@ -45,7 +45,7 @@ func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 // of files that cannot have such a row are not read. Other rows may be among
 // those that are yielded.
 func (s *Store) ScanKeys(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, column string, values []string, orSet string) iter.Seq2[arrow.RecordBatch, error] {
-	return s.scan(ctx, t, snapshotID, columns, keyFilter(t, column, values, orSet))
+	return s.scan(ctx, t, snapshotID, columns, column, keyFilter(t, column, values, orSet))
 }
 
 // maxValues is how many values of a column statistics of files are compared
@@ -89,7 +89,7 @@ func valueFilter(t *catalog.Table, column string, values []string) iceberg.Boole
 	return iceberg.NewAnd(iceberg.GreaterThanEqual(ref, sorted[0]), iceberg.LessThanEqual(ref, sorted[len(sorted)-1]))
 }
 
-func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, filter iceberg.BooleanExpression) iter.Seq2[arrow.RecordBatch, error] {
+func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string, by string, filter iceberg.BooleanExpression) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		fail := func(err error) {
 			yield(nil, fmt.Errorf("scan %s.%s: %w", t.Database(), t.Name(), oneLine(err)))
@@ -101,6 +101,9 @@ func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 		}
 		if current.CurrentSnapshot() == nil {
 			return
+		}
+		if partitionsText(current, by) {
+			filter = iceberg.AlwaysTrue{}
 		}
 		options := []table.ScanOption{table.WithSelectedFields(columns...), table.WithRowFilter(filter), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)}
 		if snapshotID != 0 && snapshotID != current.CurrentSnapshot().SnapshotID {
@@ -126,6 +129,25 @@ func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 			}
 		}
 	}
+}
+
+// partitionsText reports whether rows are placed by the texts of a column. The
+// library takes the bound of an empty one, in the list of manifests, for none, and
+// finds no row then, of whichever text.
+func partitionsText(t *table.Table, column string) bool {
+	source, ok := t.Schema().FindFieldByName(column)
+	if !ok {
+		return false
+	}
+	for _, spec := range t.Metadata().PartitionSpecs() {
+		for _, f := range spec.FieldsBySourceID(source.ID) {
+			switch f.Transform.ResultType(source.Type).(type) {
+			case iceberg.StringType, iceberg.BinaryType:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // yieldColumns yields a batch with its columns in the order given.

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/internal/canon/canonarrow"
 )
 
@@ -21,14 +22,14 @@ func (p *plan) findFiles(ctx context.Context) error {
 	}
 	p.scan = p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1))
 	var err error
-	if p.tasks, err = p.scan.PlanFiles(ctx); err != nil {
+	if p.tasks, err = lake.Files(ctx, p.scan); err != nil {
 		return fmt.Errorf("list files of the changelog: %w", err)
 	}
 	if p.from == 0 {
 		p.added = p.tasks
 		return nil
 	}
-	before, err := p.log.Scan(table.WithSnapshotID(p.from)).PlanFiles(ctx)
+	before, err := lake.Files(ctx, p.log.Scan(table.WithSnapshotID(p.from)))
 	if err != nil {
 		return fmt.Errorf("list files of snapshot %d: %w", p.from, err)
 	}

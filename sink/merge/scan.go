@@ -36,7 +36,7 @@ func athenaScan(ctx context.Context, tables lake.Tables, t *catalog.Table, size 
 	}
 	var current []table.FileScanTask
 	if p.current != nil {
-		if current, err = p.current.Scan().PlanFiles(ctx); err != nil {
+		if current, err = lake.Files(ctx, p.current.Scan()); err != nil {
 			return 0, failed(t, fmt.Errorf("list files of the current table: %w", err))
 		}
 	}

@@ -25,7 +25,22 @@ func (s *session) wake() error {
 	if s.zombie == nil || s.zombie == s {
 		return nil
 	}
+	s.land() // or the faults of its commit would strike the other's
 	return s.zombie.rise()
+}
+
+// land waits until what a session has begun beside its calls has ended.
+func (s *session) land() {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+}
+
+// landZombie lets nothing of a paused writer be on its way when a fault is laid:
+// it would step into it, and wait for itself.
+func (t *faultyTable) landZombie() {
+	if t.zombie != nil && t.zombie != t.session {
+		t.zombie.land()
+	}
 }
 
 // rise goes on where a paused session has stopped, for a while.

@@ -1,0 +1,64 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"icehose/catalog"
+)
+
+// Changelogs returns the tables of p that are to be merged: those that are named,
+// as schema.table of the source, or without names every changelog. A name that is
+// none, or that of a mirror, is an error, and so is that nothing is a changelog.
+func Changelogs(p *catalog.Pipeline, names []string) ([]*catalog.Table, error) {
+	var tables []*catalog.Table
+	for _, name := range names {
+		schema, table, _ := strings.Cut(name, ".")
+		t := p.BySource(schema, table)
+		switch {
+		case t == nil:
+			return nil, fmt.Errorf("no table %s", name)
+		case t.Mode != catalog.Changelog:
+			return nil, fmt.Errorf("table %s is a %s: only a changelog is merged", t.Source, t.Mode)
+		case !slices.Contains(tables, t):
+			tables = append(tables, t)
+		}
+	}
+	if len(names) > 0 {
+		return tables, nil
+	}
+	for _, t := range p.Tables {
+		if t.Mode == catalog.Changelog {
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, errors.New("no table is a changelog: nothing to merge")
+	}
+	return tables, nil
+}
+
+// Each merges one table after the other, with one. A table that cannot be merged
+// is no reason to leave out those after it. When ctx ends no other is begun: left
+// are those that were not.
+func Each(ctx context.Context, tables []*catalog.Table, one func(*catalog.Table) (*Result, error)) (results []*Result, left []*catalog.Table, err error) {
+	for i, t := range tables {
+		if ctx.Err() != nil {
+			return results, tables[i:], err
+		}
+		result, failure := one(t)
+		if failure == nil {
+			results = append(results, result)
+		}
+		err = errors.Join(err, failure)
+	}
+	return results, nil, err
+}
+
+// Restarted says of a Result with Regressed changes what has happened to them,
+// and what to do.
+const Restarted = "changes lie below one that was committed well before them, and lose to older rows: the source's numbering has restarted " +
+	"(a restore, a failover). Put the time of it into epochs: of the pipeline file, deliver the changes since then again, and merge"
