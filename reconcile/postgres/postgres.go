@@ -141,10 +141,20 @@ func (r *Reader) connect(ctx context.Context) (*pgx.Conn, error) {
 	case <-r.free:
 	}
 	conn, err := r.dial(ctx)
+	// A server counts a connection for a moment after it was closed.
+	for tries := 0; tooMany(err) && tries < 20 && reconcile.Wait(ctx, 100*time.Millisecond) == nil; tries++ {
+		conn, err = r.dial(ctx)
+	}
 	if err != nil {
 		r.free <- struct{}{}
 	}
 	return conn, err
+}
+
+// tooMany reports whether a server had no connection left to give.
+func tooMany(err error) bool {
+	fromServer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && fromServer.Code == "53300"
 }
 
 // connectMore opens another connection if one is free now; nil if not.
