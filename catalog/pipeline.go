@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"icehose/cdc"
@@ -298,6 +300,26 @@ func (p *Pipeline) BySource(schema, table string) *Table {
 		return p.Tables[i]
 	}
 	return nil
+}
+
+// Choose returns the tables named, each once, as schema.table of the source; all
+// of them without names. A name of none is an error.
+func (p *Pipeline) Choose(names []string) ([]*Table, error) {
+	if len(names) == 0 {
+		return p.Tables, nil
+	}
+	var tables []*Table
+	for _, name := range names {
+		schema, table, _ := strings.Cut(name, ".")
+		t := p.BySource(schema, table)
+		if t == nil {
+			return nil, fmt.Errorf("no table %s", name)
+		}
+		if !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
+	}
+	return tables, nil
 }
 
 // ByTarget finds the table delivered to database.table; nil if the file has none.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -177,19 +176,9 @@ func (cmd *maintainCmd) maintenance() (settings iceberg.Maintenance, err error) 
 
 // chooseTables finds the source tables named in a pipeline; none: all.
 func chooseTables(p *catalog.Pipeline, path string, names []string) ([]*catalog.Table, error) {
-	if len(names) == 0 {
-		return p.Tables, nil
-	}
-	var tables []*catalog.Table
-	for _, name := range names {
-		schema, table, _ := strings.Cut(name, ".")
-		t := p.BySource(schema, table)
-		if t == nil {
-			return nil, fmt.Errorf("%s: no table %s", path, name)
-		}
-		if !slices.Contains(tables, t) {
-			tables = append(tables, t)
-		}
+	tables, err := p.Choose(names)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return tables, nil
 }

@@ -30,8 +30,7 @@ type function struct {
 	objects  pipelinefile.Getter
 	queries  merge.Queries
 
-	version  string // of the pipeline file
-	pipeline *catalog.Pipeline
+	file pipelinefile.Cache
 }
 
 var _ lambda.Handler = (*function)(nil)
@@ -47,10 +46,7 @@ func newFunction(ctx context.Context, s *settings, log *slog.Logger, stdout io.W
 	}
 	return &function{
 		settings: s, log: log, stdout: stdout, queries: client,
-		objects: s3.NewFromConfig(cfg, func(o *s3.Options) {
-			o.DisableLogOutputChecksumValidationSkipped = true // lines of the SDK's own would not be JSON
-			o.UsePathStyle = o.BaseEndpoint != nil             // the host of an endpoint that is not AWS's own names no buckets
-		}),
+		objects: s3.NewFromConfig(cfg, pipelinefile.ClientOptions),
 	}, nil
 }
 
@@ -108,10 +104,11 @@ func (f *function) run(ctx context.Context, e event) (o *outcome, err error) {
 		beginning, cancelBegin = context.WithDeadline(working, begin)
 		defer cancelBegin()
 	}
-	if err := f.load(working); err != nil {
+	pipeline, err := f.file.Load(working, f.settings.pipeline, f.objects)
+	if err != nil {
 		return nil, err
 	}
-	tables, err := merge.Changelogs(f.pipeline, e.Tables)
+	tables, err := merge.Changelogs(pipeline, e.Tables)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.settings.pipeline.Name(), err)
 	}
@@ -143,20 +140,6 @@ func (f *function) run(ctx context.Context, e event) (o *outcome, err error) {
 	f.log.LogAttrs(ctx, level, "run ended", slog.Int("tables", o.Tables), slog.Int64("read", o.Read), slog.Int64("changed", o.Changed), slog.Int64("deleted", o.Deleted),
 		slog.Int64("late", o.Late), slog.Any("put_off", o.PutOff), slog.Bool("failed", err != nil), slog.Float64("seconds", o.Seconds))
 	return o, err
-}
-
-// load reads the pipeline file, if it is not the one that was read before.
-func (f *function) load(ctx context.Context) error {
-	text, version, err := f.settings.pipeline.Read(ctx, f.objects, f.version)
-	if err != nil || f.pipeline != nil && version != "" && version == f.version {
-		return err
-	}
-	p, err := catalog.Parse(f.settings.pipeline.Name(), text)
-	if err != nil {
-		return fmt.Errorf("read pipeline file: %w", err)
-	}
-	f.pipeline, f.version = p, version
-	return nil
 }
 
 // merge merges a table, and logs what became of it.

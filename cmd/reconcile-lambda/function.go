@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"icehose/catalog"
+	"icehose/internal/pipelinefile"
 	"icehose/reconcile"
 	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
@@ -30,8 +31,8 @@ type function struct {
 	secrets  secretGetter
 	topic    publisher
 
-	version  string // of the pipeline file
-	pipeline *catalog.Pipeline
+	file     pipelinefile.Cache
+	pipeline *catalog.Pipeline // of this run
 }
 
 var _ lambda.Handler = (*function)(nil)
@@ -43,10 +44,7 @@ func newFunction(ctx context.Context, s *settings, log *slog.Logger, stdout io.W
 	}
 	return &function{
 		settings: s, log: log, stdout: stdout, secrets: secretsmanager.NewFromConfig(cfg), topic: sns.NewFromConfig(cfg),
-		objects: s3.NewFromConfig(cfg, func(o *s3.Options) {
-			o.DisableLogOutputChecksumValidationSkipped = true // lines of the SDK's own would not be JSON
-			o.UsePathStyle = o.BaseEndpoint != nil             // the host of an endpoint that is not AWS's own names no buckets
-		}),
+		objects: s3.NewFromConfig(cfg, pipelinefile.ClientOptions),
 	}, nil
 }
 
@@ -116,18 +114,13 @@ func (f *function) run(ctx context.Context, e event) (_ *outcome, err error) {
 	return o, errors.Join(c.unsaved, err)
 }
 
-// load reads the pipeline file, if it is not the one that was read before.
+// load reads the pipeline file.
 func (f *function) load(ctx context.Context) error {
-	text, version, err := f.settings.pipeline.Read(ctx, f.objects, f.version)
-	if err != nil || f.pipeline != nil && version != "" && version == f.version {
-		return err
+	p, err := f.file.Load(ctx, f.settings.pipeline, f.objects)
+	if err == nil {
+		f.pipeline = p
 	}
-	p, err := catalog.Parse(f.settings.pipeline.Name(), text)
-	if err != nil {
-		return fmt.Errorf("read pipeline file: %w", err)
-	}
-	f.pipeline, f.version = p, version
-	return nil
+	return err
 }
 
 // A comparison is one run.

@@ -64,29 +64,11 @@ type chunk struct {
 func readChunks(footer []byte) ([]*chunk, error) {
 	t := &thrift{left: footer}
 	var chunks []*chunk
-	t.fields(func(id int, kind byte, _ *byte) {
-		if id != 4 { // row_groups
-			t.skip(kind)
-			return
-		}
-		t.list(func(byte) {
-			t.fields(func(id int, kind byte, _ *byte) {
-				if id != 1 { // columns
-					t.skip(kind)
-					return
-				}
-				t.list(func(byte) {
-					c := new(chunk)
-					chunks = append(chunks, c)
-					t.fields(func(id int, kind byte, _ *byte) {
-						if id != 3 { // meta_data
-							t.skip(kind)
-							return
-						}
-						t.fields(c.read(t))
-					})
-				})
-			})
+	t.structs(4, func() { // row_groups
+		t.structs(1, func() { // columns
+			c := new(chunk)
+			chunks = append(chunks, c)
+			t.field(3, func() { t.fields(c.read(t)) }) // meta_data
 		})
 	})
 	if t.broken || len(t.left) > 0 {

@@ -73,6 +73,23 @@ func (t *thrift) fields(read func(id int, kind byte, header *byte)) {
 	}
 }
 
+// field reads a struct: of its fields read reads the one of a number, the others
+// are skipped.
+func (t *thrift) field(number int, read func()) {
+	t.fields(func(id int, kind byte, _ *byte) {
+		if id == number {
+			read()
+		} else {
+			t.skip(kind)
+		}
+	})
+}
+
+// structs is field where it is a list, of whose elements read reads each.
+func (t *thrift) structs(number int, read func()) {
+	t.field(number, func() { t.list(func(byte) { read() }) })
+}
+
 // list calls read for every element of a list.
 func (t *thrift) list(read func(kind byte)) {
 	header := *t.next()

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"icehose/catalog"
 )
 
 // MaxSize is the size of the largest pipeline file that is read from S3.
@@ -96,4 +98,34 @@ func (p Place) get(ctx context.Context, client Getter, known string) (text []byt
 		return nil, "", fmt.Errorf("%s: more than %d bytes", p.Name(), MaxSize)
 	}
 	return text, aws.ToString(out.ETag), nil
+}
+
+// A Cache holds the pipeline that was last read from one Place.
+type Cache struct {
+	version  string
+	pipeline *catalog.Pipeline
+}
+
+// Load returns the pipeline at a place, which it reads as Place.Read does and
+// parses when it may have changed.
+func (c *Cache) Load(ctx context.Context, at Place, client Getter) (*catalog.Pipeline, error) {
+	text, version, err := at.Read(ctx, client, c.version)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.pipeline != nil && version != "" && version == c.version:
+		return c.pipeline, nil
+	}
+	p, err := catalog.Parse(at.Name(), text)
+	if err != nil {
+		return nil, fmt.Errorf("read pipeline file: %w", err)
+	}
+	c.pipeline, c.version = p, version
+	return p, nil
+}
+
+// ClientOptions are those of a Lambda function's S3 client.
+func ClientOptions(o *s3.Options) {
+	o.DisableLogOutputChecksumValidationSkipped = true // lines of the SDK's own would not be JSON
+	o.UsePathStyle = o.BaseEndpoint != nil             // the host of an endpoint that is not AWS's own names no buckets
 }

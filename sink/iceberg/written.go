@@ -192,8 +192,10 @@ func (h *handed) check(ctx context.Context, target *table.Table, files []iceberg
 			untold[field.ID] = true
 		}
 	}
+	spec := target.Spec()
+	logical := logicalTypes(target, &spec)
 	for i, f := range files {
-		told, err := withoutBounds(target, f, untold)
+		told, err := withoutBounds(f, &spec, logical, untold)
 		if err != nil {
 			return files, fmt.Errorf("describe file: %w", err)
 		}
@@ -202,13 +204,10 @@ func (h *handed) check(ctx context.Context, target *table.Table, files []iceberg
 	return files, nil
 }
 
-// withoutBounds returns a file just written that tells no bounds of some columns.
-func withoutBounds(target *table.Table, f iceberg.DataFile, columns map[int]bool) (iceberg.DataFile, error) {
-	spec := target.Metadata().PartitionSpecByID(int(f.SpecID()))
-	if spec == nil {
-		return nil, fmt.Errorf("no partition spec %d", f.SpecID())
-	}
-	b, err := iceberg.NewDataFileBuilder(*spec, f.ContentType(), f.FilePath(), f.FileFormat(), f.Partition(), logicalTypes(target, spec), nil, f.Count(), f.FileSizeBytes())
+// withoutBounds returns a file just written, by a spec whose values have the
+// logical types given, that tells no bounds of some columns.
+func withoutBounds(f iceberg.DataFile, spec *iceberg.PartitionSpec, logical map[int]string, columns map[int]bool) (iceberg.DataFile, error) {
+	b, err := iceberg.NewDataFileBuilder(*spec, f.ContentType(), f.FilePath(), f.FileFormat(), f.Partition(), logical, nil, f.Count(), f.FileSizeBytes())
 	if err != nil {
 		return nil, err
 	}

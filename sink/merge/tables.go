@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"icehose/catalog"
 )
@@ -14,25 +12,17 @@ import (
 // as schema.table of the source, or without names every changelog. A name that is
 // none, or that of a mirror, is an error, and so is that nothing is a changelog.
 func Changelogs(p *catalog.Pipeline, names []string) ([]*catalog.Table, error) {
+	chosen, err := p.Choose(names)
+	if err != nil {
+		return nil, err
+	}
 	var tables []*catalog.Table
-	for _, name := range names {
-		schema, table, _ := strings.Cut(name, ".")
-		t := p.BySource(schema, table)
+	for _, t := range chosen {
 		switch {
-		case t == nil:
-			return nil, fmt.Errorf("no table %s", name)
-		case t.Mode != catalog.Changelog:
+		case t.Mode == catalog.Changelog:
+			tables = append(tables, t)
+		case len(names) > 0:
 			return nil, fmt.Errorf("table %s is a %s: only a changelog is merged", t.Source, t.Mode)
-		case !slices.Contains(tables, t):
-			tables = append(tables, t)
-		}
-	}
-	if len(names) > 0 {
-		return tables, nil
-	}
-	for _, t := range p.Tables {
-		if t.Mode == catalog.Changelog {
-			tables = append(tables, t)
 		}
 	}
 	if len(tables) == 0 {
