@@ -70,14 +70,18 @@ test: ## unit, property and command tests; needs only Go
 	@go build -v ./... 2>&1 | $(ALIVE)
 	go test ./...
 
+# The tests that only a build tag brings in, as a pattern: $(1) the tag, $(2) the folder.
+tests-of = $(subst $(SPACE),|,$(strip $(shell grep -l '^//go:build $(1)' $(2)/*_test.go | xargs grep -hoE '^func Test[A-Za-z0-9]+' | cut -c 6-)))
+
 .PHONY: test-postgres
 test-postgres: ## tests that start a private PostgreSQL from the installed server binaries
-	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/heartbeat/... ./reconcile/repair/... ./cmd/icehose/...
+	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/heartbeat/... ./reconcile/repair/...
+	go test -tags postgres -timeout 20m -run '^($(call tests-of,postgres,cmd/icehose))$$' ./cmd/icehose/
 
 .PHONY: test-mariadb
 test-mariadb: ## tests that start a private MariaDB from the installed server binaries
 	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./reconcile/mysql/... ./reconcile/heartbeat/...
-	go test -tags mariadb -timeout 20m -run MariaDB ./cmd/icehose/...
+	go test -tags mariadb -timeout 20m -run '^($(call tests-of,mariadb,cmd/icehose))$$' ./cmd/icehose/
 
 .PHONY: aws-test
 aws-test: $(LAMBDA_RIE) $(EMULATE) ## the Lambdas under AWS's emulator of their runtime, and the stacks in an emulator of AWS; needs PostgreSQL
@@ -296,7 +300,7 @@ dist/merge-lambda-%.zip: always
 
 .PHONY: golden
 golden: ## write every golden file anew; the diff is for a person to read
-	go test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n 1 dirname | sort -u) -update
+	go test -run 'Golden|^TestScripts$$|^TestShapes$$|^TestTypesTable$$' $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n 1 dirname | sort -u) -update
 
 .PHONY: record
 record: ## record testdata/events/tpcc again from a private PostgreSQL

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"time"
+	"unsafe"
 
 	"icehose/cdc"
 	"icehose/internal/canon"
@@ -124,4 +125,16 @@ func ParseTombstones(data []byte) (n int, err error) {
 		n++
 	}
 	return n, err
+}
+
+// BufferCapacity returns the bytes that buffers hold, in use or not.
+func (s *Sink) BufferCapacity() (n int) {
+	buffers, changes := s.spares.data, s.spares.changes
+	for _, w := range s.writers {
+		buffers, changes = append(buffers, w.data), append(changes, w.changes)
+	}
+	for i := range buffers {
+		n += cap(buffers[i]) + cap(changes[i])*int(unsafe.Sizeof(change{}))
+	}
+	return n
 }

@@ -102,22 +102,22 @@ func unpack(b []byte) (p packed, ok bool) {
 
 // unhex decodes lower-case digits only: a position has one spelling.
 func unhex(dst, src []byte) bool {
+	var seen byte
 	for i := range dst {
-		hi, lo := digit(src[2*i]), digit(src[2*i+1])
-		if hi|lo > 15 {
-			return false
-		}
+		hi, lo := digits[src[2*i]], digits[src[2*i+1]]
+		seen |= hi | lo
 		dst[i] = hi<<4 | lo
 	}
-	return true
+	return seen <= 15
 }
 
-func digit(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
+// digits are the values of hexadecimal digits, 0xff of all other bytes.
+var digits = func() (values [256]byte) { //nolint:gochecknoglobals // a constant
+	for i := range values {
+		values[i] = 0xff
 	}
-	return 0xff
-}
+	for i, c := range []byte("0123456789abcdef") {
+		values[c] = byte(i)
+	}
+	return values
+}()

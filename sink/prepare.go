@@ -54,6 +54,7 @@ func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
 	}
 	f.batch.Inserts = Rows{data: w.data, width: len(w.columns)}
 	f.batch.Deletes = Rows{data: w.data, width: len(w.columns), pick: w.key}
+	f.batch.Inserts.starts = make([]int, 0, len(w.changes))
 	for i := range w.changes {
 		w.place(f, &w.changes[i])
 	}
@@ -130,8 +131,7 @@ func (w *writer) launch(f *flight) {
 		w.guard.advance(f.clock)
 		clear(w.latest)
 	}
-	w.data, w.changes = w.spareData, w.spareChanges
-	w.spareData, w.spareChanges = nil, nil
+	w.data, w.changes = nil, nil
 }
 
 // settle notes that the flight has landed.
@@ -160,7 +160,7 @@ func (w *writer) settle() {
 	}
 	w.log.Info("table committed", slog.String("table", w.name()), slog.String("commit_id", f.batch.ID),
 		slog.Int64("changes", applied), slog.Int("inserts", f.batch.Inserts.Len()), slog.Int("deletes", f.batch.Deletes.Len()))
-	w.spareData, w.spareChanges = f.data[:0], f.changes[:0]
+	w.spares.keep(f.data, f.changes)
 	if f.highest != nil {
 		w.highest.Store(f.highest)
 	}

@@ -76,7 +76,7 @@ type Delivery struct {
 // Options are the settings of a Sink. The zero value means the defaults.
 type Options struct {
 	// FlushRows is the number of buffered rows at which a table is committed;
-	// default 50,000.
+	// default 100,000.
 	FlushRows int
 	// FlushBytes bounds the rows buffered for all tables together; beyond it
 	// the largest table is committed. Default 64 MiB.
@@ -131,7 +131,7 @@ type Options struct {
 
 func (o *Options) defaults() {
 	if o.FlushRows <= 0 {
-		o.FlushRows = 50_000
+		o.FlushRows = 100_000
 	}
 	if o.FlushBytes <= 0 {
 		o.FlushBytes = 64 << 20
@@ -165,6 +165,7 @@ type Sink struct {
 	air      *landing
 	room     *indexRoom
 	together *checkpoints
+	spares   spares
 }
 
 // Open opens the tables of p in the store, creates those that are missing and
@@ -181,7 +182,7 @@ func Open(ctx context.Context, p *catalog.Pipeline, store Store, o Options) (*Si
 		return nil, err
 	}
 	for _, t := range p.Tables {
-		w, err := openWriter(ctx, store, t, &s.options, s.room)
+		w, err := openWriter(ctx, store, t, &s.options, s.room, &s.spares)
 		if err != nil {
 			err = fmt.Errorf("open table %s.%s: %w", t.Database(), t.Name(), err)
 			if !errors.Is(err, ErrRefused) || o.Refused == nil {

@@ -187,6 +187,15 @@ func appendRow(dst []byte, row [][]byte) []byte {
 	return dst
 }
 
+// rowSize returns how many bytes appendRow appends at most.
+func rowSize(row [][]byte) int {
+	n := binary.MaxVarintLen64 * len(row)
+	for _, v := range row {
+		n += len(v)
+	}
+	return n
+}
+
 // readRow reads what appendRow wrote; the values alias data.
 func readRow(data []byte, row [][]byte) {
 	for i := range row {

@@ -43,9 +43,8 @@ type writer struct {
 	latest  map[canon.Hash]int // by key: which of changes is the latest; nil for a changelog
 	keyText []byte
 
-	flight       *flight // what comes next in the table, nil if nothing is on its way
-	spareData    []byte  // the buffer of the flight before, to be used again
-	spareChanges []change
+	flight *flight // what comes next in the table, nil if nothing is on its way
+	spares *spares
 
 	watch  watch
 	change change // the last one read
@@ -84,9 +83,9 @@ type flight struct {
 	tried    bool
 }
 
-func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options, room *indexRoom) (*writer, error) {
+func openWriter(ctx context.Context, store Store, t *catalog.Table, o *Options, room *indexRoom, kept *spares) (*writer, error) {
 	columns, data := t.LakeColumns()
-	w := &writer{table: t, options: o, log: o.Log, columns: columns, position: data, time: data + 1}
+	w := &writer{table: t, options: o, spares: kept, log: o.Log, columns: columns, position: data, time: data + 1}
 	w.unknown()
 	for _, name := range t.Key {
 		w.key = append(w.key, slices.IndexFunc(w.columns, func(c catalog.Column) bool { return c.Name == name }))
@@ -276,6 +275,7 @@ func (w *writer) accept(r *Row) *RejectError {
 			return nil
 		}
 	}
+	w.makeRoom(rowSize(row))
 	w.data = appendRow(w.data, row)
 	w.changes = append(w.changes, *c)
 	return nil

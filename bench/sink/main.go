@@ -40,7 +40,7 @@ func main() {
 	var table stream.Table
 	flag.IntVar(&b.rows, "rows", 1_000_000, "rows of each table")
 	flag.IntVar(&b.changes, "changes", 1_000_000, "changes of them")
-	flag.IntVar(&b.commits, "commits", 2, "commits of 50,000 changes that the engines make, where they make such; a whole run of these takes long")
+	flag.IntVar(&b.commits, "commits", 2, "commits of 100,000 changes that the engines make, where they make such; a whole run of these takes long")
 	flag.StringVar(&b.python, "python", "", "Python that has the packages of interop/requirements.txt; none: only the sink is measured")
 	flag.StringVar(&b.jars, "jars", "", "comma-separated jars for Spark: Iceberg's runtime and SQLite's driver")
 	flag.StringVar(&b.dir, "dir", "", "folder for the lake; default that for temporary files")
@@ -118,7 +118,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 }
 
 // sinkRows is how many changes a commit of the sink has; its default.
-const sinkRows = 50_000
+const sinkRows = 100_000
 
 // mirror fills a mirror and measures the changes.
 func (b *bench) mirror(ctx context.Context, name string, t stream.Table) error {

@@ -84,7 +84,9 @@ func (*captureCmd) Help() string {
 	return `Stands in for AWS DMS and a Kinesis stream: loads the tables and then follows
 their changes through a replication slot (wal_level must be logical), and writes
 records that the rest of the pipeline takes for DMS's. Stops at the first limit
-reached, or when interrupted; the slot and the publications are dropped then.
+reached, when interrupted (SIGINT, SIGTERM, SIGHUP), or when the output cannot be
+written, as where nobody reads the pipe any more; the slot and the publications
+are dropped then. A second SIGINT or SIGTERM ends it at once and leaves them.
 
 Exit status: 0 stopped with every table loaded, 2 otherwise.
 
@@ -148,20 +150,26 @@ func (cmd *captureCmd) run(ctx context.Context, env *environment, options dmssim
 		err = errors.Join(err, task.Close(closing))
 	}()
 	progress := newStage(env.stderr, "capture", "records", -1)
+	running, halt := context.WithCancel(ctx)
+	defer halt()
 	var flushed error
-	err = task.Run(ctx, limit, func() {
+	err = task.Run(running, limit, func() {
 		progress.add(records - shown)
 		shown = records
 		if writer != nil && flushed == nil {
-			flushed = writer.Flush() // whoever follows the file sees it now
+			if flushed = writer.Flush(); flushed != nil { // whoever follows the file sees it now
+				halt() // another change may never come
+			}
 		}
 	})
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if running.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	err = errors.Join(err, flushed)
 	if writer != nil {
-		err = errors.Join(err, writer.Flush(), out.Close())
+		if flushed == nil {
+			flushed = writer.Flush()
+		}
+		err = errors.Join(err, flushed, out.Close())
 	}
 	progress.add(records - shown)
 	progress.done()

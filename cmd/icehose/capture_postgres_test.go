@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -62,6 +64,59 @@ func TestCapture(t *testing.T) {
 	var slots int
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_replication_slots`).Scan(&slots); err != nil || slots != 0 {
 		t.Errorf("%d slots left, %v", slots, err)
+	}
+}
+
+// However a capture is ended, it leaves neither slot nor publication: by a
+// terminal that is closed, or by a reader that has had enough, as head has.
+func TestCaptureLeavesNothing(t *testing.T) {
+	server := pgtest.New(t)
+	conn := server.Connect(t)
+	exec1(t, conn, `CREATE TABLE item (id bigint PRIMARY KEY, name text)`)
+	exec1(t, conn, `INSERT INTO item VALUES (1, 'first')`)
+	exec1(t, conn, `CREATE TABLE log (name text)`)
+	left := func() (left int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_replication_slots) + (SELECT count(*) FROM pg_publication)`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	for name, c := range map[string]struct {
+		end    func(p *process)
+		status int
+	}{
+		"hang-up": {func(p *process) { p.signal(syscall.SIGHUP) }, exitSame},
+		"closed output": {func(p *process) {
+			if err := p.out.Close(); err != nil {
+				t.Error(err)
+			}
+			exec1(t, conn, `UPDATE item SET name = 'second'`)
+		}, exitTrouble},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, "capture", "--dsn", server.DSN(), "--out", "-")
+			for lines := bufio.NewScanner(p.out); ; {
+				if !lines.Scan() {
+					t.Fatalf("no row: %v\n%s", lines.Err(), p.stderr.String())
+				}
+				if strings.Contains(lines.Text(), "first") || strings.Contains(lines.Text(), "second") {
+					break
+				}
+			}
+			waitForSlot(t, conn, nil)
+			if left() == 0 {
+				t.Fatal("no slot and no publication while it runs")
+			}
+			c.end(p)
+			p.endsWith(c.status, "")
+			if n := left(); n != 0 {
+				t.Errorf("%d slots and publications left", n)
+			}
+			if text := p.stderr.String(); strings.Contains(text, "icehose: ") {
+				t.Errorf("stderr: %s", text)
+			}
+		})
 	}
 }
 

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	lake "icehose/catalog/iceberg"
@@ -16,15 +20,45 @@ import (
 // lakeFlags say where the tables are.
 type lakeFlags struct{ lakeplace.Flags }
 
+// OpenLake opens the lake that the flags name.
+func (f *lakeFlags) OpenLake(ctx context.Context, o iceberg.Options) (*iceberg.Store, error) {
+	if f.Lake != "" && f.Catalog != "" {
+		return nil, errors.New("--lake and --catalog were both given: want one of them")
+	}
+	return f.Flags.OpenLake(ctx, o)
+}
+
+// exists refuses a lake of this machine that is not there: opening it to write
+// would make it.
+func (f *lakeFlags) exists() error {
+	var places []string
+	name := f.Lake
+	if f.Lake != "" {
+		places = []string{filepath.Join(f.Lake, "catalog.db"), filepath.Join(f.Lake, "warehouse")}
+	} else if kind, address, _ := strings.Cut(string(f.Catalog), ":"); kind == "sqlite" {
+		name = cmp.Or(address, f.URI)
+		places = []string{name}
+	}
+	for _, place := range places {
+		if _, err := os.Stat(place); !errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+	}
+	if len(places) == 0 || name == "" {
+		return nil // a server, or an error of OpenLake
+	}
+	return fmt.Errorf("open lake %s: %w", name, iceberg.ErrNoLake)
+}
+
 // lockWait is how long a command waits for another one to leave a local lake.
 const lockWait = 10 * time.Second
 
-// open opens the lake; done gives it free.
+// open opens the lake, for reading beside whoever writes it; done gives it free.
 func (f *lakeFlags) open(ctx context.Context, env *environment, readOnly bool) (l *lake.Lake, done func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for {
-		store, err := f.OpenLake(ctx, iceberg.Options{ReadOnly: readOnly, Log: env.log})
+		store, err := f.OpenLake(ctx, iceberg.Options{ReadOnly: readOnly, Beside: readOnly, Log: env.log})
 		switch {
 		case err == nil:
 			return store.Tables(), store.Close, nil

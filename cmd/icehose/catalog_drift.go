@@ -84,7 +84,7 @@ func (cmd *catalogDriftCmd) Run(ctx context.Context, env *environment, global *c
 func (cmd *catalogDriftCmd) read(ctx context.Context, env *environment, p *catalog.Pipeline) (drift.Deployed, error) {
 	d := drift.Deployed{Lambda: cmd.Lambda}
 	if cmd.Stream != "" {
-		text, err := readInput(env, cmd.Stream)
+		text, err := readInput(ctx, env, cmd.Stream)
 		if err != nil {
 			return d, err
 		}
@@ -93,7 +93,7 @@ func (cmd *catalogDriftCmd) read(ctx context.Context, env *environment, p *catal
 		}
 	}
 	if cmd.Tables != "" {
-		text, err := readInput(env, cmd.Tables)
+		text, err := readInput(ctx, env, cmd.Tables)
 		if err != nil {
 			return d, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ type lintResult struct {
 }
 
 // Run implements the command.
-func (cmd *lintCmd) Run(env *environment, global *cli) error {
+func (cmd *lintCmd) Run(ctx context.Context, env *environment, global *cli) error {
 	sizes := cmd.RowBytes != 0 || cmd.Rate != 0 || cmd.Rows != 0 || cmd.Shards != 0
 	if len(cmd.Files) == 0 && !sizes {
 		return errors.New("want files to look at, or --row-bytes with --rate or --rows")
@@ -59,7 +60,7 @@ func (cmd *lintCmd) Run(env *environment, global *cli) error {
 	}
 	files := make([]dmslint.File, 0, len(cmd.Files))
 	for _, name := range cmd.Files {
-		text, err := readInput(env, name)
+		text, err := readInput(ctx, env, name)
 		if err != nil {
 			return err
 		}
@@ -92,9 +93,9 @@ func (cmd *lintCmd) Run(env *environment, global *cli) error {
 }
 
 // readInput reads a file, or standard input for "-".
-func readInput(env *environment, name string) ([]byte, error) {
+func readInput(ctx context.Context, env *environment, name string) ([]byte, error) {
 	if name == "-" {
-		text, err := io.ReadAll(env.stdin)
+		text, err := io.ReadAll(interruptible(ctx, env.stdin))
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}

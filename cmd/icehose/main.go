@@ -10,10 +10,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"icehose/sink/iceberg"
 )
 
 // The exit statuses, as of diff(1).
@@ -39,8 +39,9 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 
 // cli is the grammar of the command line.
 type cli struct {
-	JSON    bool `name:"json" help:"Print results, and errors, as JSON."`
-	Verbose bool `help:"Log every commit, not only what went wrong."`
+	JSON    bool  `name:"json" help:"Print results, and errors, as JSON."`
+	Verbose bool  `help:"Log every commit, not only what went wrong."`
+	Which   which `name:"version" help:"Print which icehose this is, as the command version does."`
 
 	Demo      demoCmd      `cmd:"" help:"Carry a recorded database's changes into a local lake under hostile delivery, and prove the result."`
 	Capture   captureCmd   `cmd:"" help:"Capture a live PostgreSQL as AWS DMS would write it to a Kinesis stream."`
@@ -59,6 +60,7 @@ type cli struct {
 	Resync    resyncCmd    `cmd:"" help:"Load a table anew while its changes go on."`
 	Preflight preflightCmd `cmd:"" help:"Look at a live source for what keeps DMS from reading its changes; print the statements that fix it."`
 	Lint      lintCmd      `cmd:"" help:"Look for DMS and Kinesis settings that break order, keys, types or size; size shards."`
+	Version   versionCmd   `cmd:"" help:"Print which icehose this is: version, revision, and what built it."`
 }
 
 func main() {
@@ -67,7 +69,7 @@ func main() {
 
 // runProcess runs the command line of this process, which signals interrupt.
 func runProcess() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signals()
 	defer stop()
 	return run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv})
 }
@@ -77,6 +79,8 @@ func run(ctx context.Context, args []string, env environment) int {
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelWarn)
 	env.log = slog.New(slog.NewJSONHandler(env.stderr, &slog.HandlerOptions{Level: level}))
+	stdout := &output{to: env.stdout}
+	env.stdout = stdout
 	var grammar cli
 	exited := -1
 	parser, err := kong.New(&grammar,
@@ -98,8 +102,8 @@ func run(ctx context.Context, args []string, env environment) int {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 { // --help was printed
-		return exited
+	if exited >= 0 { // --help or --version was printed
+		return report(env, grammar.JSON, stdout.end(statusOf(exited)))
 	}
 	if err != nil {
 		return report(env, grammar.JSON, fmt.Errorf("%w (see icehose --help)", err))
@@ -108,7 +112,7 @@ func run(ctx context.Context, args []string, env environment) int {
 		level.Set(slog.LevelInfo)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return report(env, grammar.JSON, command.Run(&env, &grammar))
+	return report(env, grammar.JSON, stdout.end(command.Run(&env, &grammar)))
 }
 
 // report prints err, as JSON if asked, and returns the exit status it means.
@@ -119,6 +123,10 @@ func report(env environment, asJSON bool, err error) int {
 		return exitSame
 	case errors.As(err, &status):
 		return int(status)
+	case onlyClosed(err): // of which head, say, is not to be told
+		return exitTrouble
+	case errors.Is(err, iceberg.ErrLocked):
+		err = fmt.Errorf("%w: wait until it has ended, or stop it", err)
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted: what was committed stays, run it again to go on")
 	}

@@ -119,9 +119,12 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 	if err != nil {
 		return err
 	}
+	if err := cmd.exists(); err != nil {
+		return err
+	}
 	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: cmd.Plan, Log: env.log})
 	if errors.Is(err, iceberg.ErrLocked) {
-		return fmt.Errorf("%w: a sink that runs all the time maintains its tables itself, with --maintain", err)
+		return fmt.Errorf("%w (a sink that runs all the time maintains its tables itself, with --maintain)", err)
 	}
 	if err != nil {
 		return err

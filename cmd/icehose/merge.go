@@ -48,13 +48,15 @@ func (*mergeCmd) Help() string {
 date: the keys that new files of the changelog speak of are folded anew. How far was
 read is noted with the rows, so it can be run again, by two at once, or be killed.
 
-local   does it in this process, with memory for the rows of the keys touched, on a
-        lake in a folder or behind any catalog
-spark   prints a script for spark-submit, which can be kept and scheduled, or runs
-        it with --submit: Spark 4.0 or newer with Iceberg's runtime and extensions
-athena  sends statements to Athena; --catalog glue says where the tables are. The
-        note is a commit of its own there: a run that was killed before it is
-        repeated by the next one, which changes nothing more.
+--engine local does it in this process, with memory for the rows of the keys
+touched, on a lake in a folder or behind any catalog.
+
+--engine spark prints a script for spark-submit, which can be kept and scheduled,
+or runs it with --submit: Spark 4.0 or newer with Iceberg's runtime and extensions.
+
+--engine athena sends statements to Athena; --catalog glue says where the tables
+are. The note is a commit of its own there: a run that was killed before it is
+repeated by the next one, which changes nothing more.
 
 Prints per table the rows of the changelog that were read, those among them that were
 late (below a position merged before), and the current rows changed and deleted.
@@ -134,10 +136,8 @@ func (cmd *mergeCmd) options() merge.Options {
 
 // local merges in this process. What was merged before an error is in the result.
 func (cmd *mergeCmd) local(ctx context.Context, env *environment, tables []*catalog.Table) (results []*merge.Result, err error) {
-	if cmd.Lake != "" { // which is not to be made here
-		if _, err := os.Stat(cmd.Lake); err != nil {
-			return nil, fmt.Errorf("open lake: %w", err)
-		}
+	if err := cmd.exists(); err != nil {
+		return nil, err
 	}
 	store, err := cmd.OpenLake(ctx, iceberg.Options{Log: env.log})
 	if err != nil {

@@ -95,6 +95,9 @@ func (cmd *reconcileCmd) Run(ctx context.Context, env *environment, global *cli)
 	if err != nil {
 		return err
 	}
+	if err := cmd.checkOutputs(); err != nil {
+		return err
+	}
 	source, err := cmd.OpenSource(ctx, env.getenv("ICEHOSE_DSN"), p)
 	if err != nil {
 		return err
@@ -136,6 +139,9 @@ func (cmd *reconcileCmd) options(p *catalog.Pipeline) (o reconcile.Options, err 
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys, p); err != nil {
 			return o, err
+		}
+		if !namesOneOf(o.Keys, cmd.Tables) {
+			return o, fmt.Errorf("--keys: %s names no keys of tables that are compared: nothing would be", cmd.Keys)
 		}
 	}
 	if cmd.Since != "" {

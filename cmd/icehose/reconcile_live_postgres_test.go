@@ -216,7 +216,11 @@ func (l *live) relay(ctx context.Context) {
 			if !bytes.Contains(part, fmt.Appendf(nil, "%d", lostAccount)) {
 				lag := time.Second + time.Duration(time.Since(l.begun).Seconds()*500)%3000*time.Millisecond
 				i, due := l.committed(part, time.Now().Add(lag))
-				queues[i] = append(queues[i], late{bytes.Clone(part), due})
+				line := bytes.Clone(part)
+				if i == 1 { // a stream of its own: within a shard sequence numbers ascend
+					line = bytes.Replace(line, []byte(`"shardId":"shardId-0`), []byte(`"shardId":"shardId-1`), 1)
+				}
+				queues[i] = append(queues[i], late{line, due})
 			}
 			part = part[:0]
 		}

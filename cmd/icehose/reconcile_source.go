@@ -80,6 +80,16 @@ func readKeys(path string, p *catalog.Pipeline) (map[string]*reconcile.Keys, err
 	return keys, nil
 }
 
+// namesOneOf reports whether there are keys of one of the tables; none: of any.
+func namesOneOf(keys map[string]*reconcile.Keys, tables []string) bool {
+	for source := range keys {
+		if len(tables) == 0 || slices.Contains(tables, source) {
+			return true
+		}
+	}
+	return false
+}
+
 // inKeyOrder puts the texts of named columns into the order of the key.
 func inKeyOrder(t *catalog.Table, columns, key []string) ([]string, error) {
 	if len(columns) == 0 && len(key) == len(t.Key) {

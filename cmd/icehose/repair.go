@@ -129,7 +129,7 @@ func (cmd *reconcileCmd) throughSink(ctx context.Context, env *environment, c *c
 	}
 	store, err := cmd.OpenLake(ctx, iceberg.Options{Retention: iceberg.KeepAll(), Log: env.log})
 	if errors.Is(err, iceberg.ErrLocked) {
-		return nil, fmt.Errorf("repair: %w: stop the sink for the time of the repair; it goes on from where it was", err)
+		return nil, fmt.Errorf("repair: %w (a sink that is stopped for the repair goes on from where it was)", err)
 	}
 	if err != nil {
 		return nil, err

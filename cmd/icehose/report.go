@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -69,6 +70,61 @@ func writeIndented(w io.Writer, v any) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// checkOutputs refuses files that could not be written once the comparison, which
+// may take hours, is done.
+func (cmd *reconcileCmd) checkOutputs() error {
+	for _, f := range []struct {
+		flag, path string
+		check      func(string) error
+	}{
+		{"--checkpoint", cmd.Checkpoint, checkReplaced},
+		{"--html", cmd.HTML, checkReplaced},
+		{"--emf", cmd.EMF, checkAppended},
+		{"--plan", cmd.Plan, checkReplaced},
+		{"--sql", cmd.SQL, checkReplaced},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if err := f.check(f.path); err != nil {
+			if cause, ok := errors.AsType[*fs.PathError](err); ok {
+				err = cause.Err
+			}
+			return fmt.Errorf("%s: %s cannot be written: %w: make its folder or give another file; nothing was compared", f.flag, f.path, err)
+		}
+	}
+	return nil
+}
+
+// checkReplaced reports why a file could not be written in one step. It makes
+// another one beside it for that, and removes it.
+func checkReplaced(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a folder")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// checkAppended reports why nothing could be appended to a file, or to a device.
+func checkAppended(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return checkReplaced(path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil // opening a pipe waits for its reader
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // measure appends the metrics.

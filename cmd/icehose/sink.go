@@ -25,7 +25,7 @@ type sinkCmd struct {
 	lakeFlags
 	Follow        bool          `help:"Go on with what files grow by and with new files, until interrupted."`
 	Poll          time.Duration `default:"1s" help:"How often --follow looks."`
-	FlushRows     int           `default:"50000" help:"Rows that a table collects before it commits."`
+	FlushRows     int           `default:"100000" help:"Rows that a table collects before it commits."`
 	FlushBytes    byteSize      `default:"64MiB" help:"Memory that rows of all tables take before the largest commits."`
 	FlushEvery    time.Duration `default:"10s" help:"Time after which every table with new rows commits."`
 	Batch         int           `default:"500" help:"Records of a shard that are transformed together."`
@@ -47,12 +47,19 @@ type sinkCmd struct {
 func (*sinkCmd) Help() string {
 	return `Transforms the records as the Lambda does and writes the rows into Iceberg tables:
 in a local directory with its own catalog (--lake; made when it is not there), or
-below --warehouse in the catalog that --catalog names. Order, repetition and interruption do not
-matter: what a table holds already is skipped, an older change never replaces a
-newer one. So after a crash run the same command again; give all files from the start
-of the stream, in order, or those behind it with --continue.
+below --warehouse in the catalog that --catalog names. The order of changes, repetition and
+interruption do not matter: what a table holds already is skipped, an older change never
+replaces a newer one. So after a crash run the same command again; give all files from
+the start of the stream, in order, or those behind it with --continue.
 
-An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds.
+Each record is given once, and sequence numbers ascend within a shard. A file whose
+records do not come after those before them is refused: a file that is there under a
+second name too, plain and compressed say, or that stands behind a later one. A followed
+file keeps its name and only grows; one that was renamed, cut or written anew ends the
+command.
+
+An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds,
+with status 2 unless everything was read. It is how --follow ends, with status 0.
 
 What the pipeline file gained (columns, wider types, partitions) a table gets in the
 commit of its first rows. A table that cannot get it safely is refused: without
@@ -65,9 +72,16 @@ them: the file is readable for its owner only. It can be looked at with icehose 
 record can be in it twice. Without --rejects the first record that fails ends the
 command: what came before it is in the lake, and the same command goes on with it.
 
-Exit status: 0 every record was delivered or dropped, 1 some failed and were kept, or
-were no records at all, or the source's numbering has restarted with no epoch that
-says so, 2 it could not be done.
+A line that holds no record (cut, or of another format) is of no shard. Without --rejects
+it ends the command as a record that fails does, and once it is mended the same command
+goes on. With --rejects it is kept as it stands, and again by every later run that reads
+it. Do not mend it in its place then, since what came behind is numbered without it:
+write the mended line into a file of its own, and deliver that with --redrive.
+
+Exit status: 0 every record was delivered or dropped (with --follow: until the interrupt),
+1 some failed and were kept, or were no records at all, or the source's numbering has
+restarted with no epoch that says so, 2 it could not be done, or was interrupted before
+everything was read.
 
 Examples:
   icehose sink --pipeline pipeline.yaml --lake lake changes.ndjson.zst
@@ -101,19 +115,22 @@ func (cmd *sinkCmd) Run(ctx context.Context, env *environment, global *cli) erro
 	if r.transformer, err = transform.New(p, transform.Options{}); err != nil {
 		return err
 	}
-	if r.rejects, err = openRejects(cmd.Rejects, cmd.Files); err != nil {
+	if r.rejects, err = openRejects(cmd.Rejects, cmd.Files, (*os.File).Sync); err != nil {
 		return err
 	}
 	err = errors.Join(r.run(ctx), r.rejects.close())
 	if err != nil && r.sink == nil {
 		return err // nothing was begun
 	}
-	result := r.result(ctx.Err() != nil, time.Since(started))
+	result := r.result(ctx.Err() != nil && !r.all, time.Since(started))
 	result.Stopped = err != nil
 	if global.JSON {
 		err = errors.Join(result.writeJSON(env.stdout), err)
 	} else {
 		err = errors.Join(result.writeText(env.stdout), err)
+	}
+	if err == nil && result.Interrupted && !cmd.Follow {
+		err = context.Canceled // not everything was delivered
 	}
 	if err == nil && result.Failed+result.regressed+int64(len(r.refused)) > 0 {
 		err = exitError(exitDifferent)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 
 	sinksource "icehose/sink/source"
 )
@@ -34,25 +36,93 @@ type rejectLine struct {
 // rejects is the file of rejects; nil when none was asked for.
 type rejects struct {
 	file  *os.File
+	force func(*os.File) error // to the disk
 	dirty bool
 }
 
-// openRejects opens the file, which must not be one of those that are read:
-// it would grow for ever.
-func openRejects(path string, inputs []string) (*rejects, error) {
+// openRejects opens the file, and makes it when it is not there. It must not be
+// one of those that are read: it would grow for ever.
+func openRejects(path string, inputs []string, force func(*os.File) error) (*rejects, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is a state of its own
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	const flags, owner = os.O_APPEND | os.O_CREATE | os.O_WRONLY, 0o600
+	file, err := os.OpenFile(path, flags|os.O_EXCL, owner)
+	made := err == nil
+	if !made {
+		file, err = os.OpenFile(path, flags, owner)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open rejects: %w", err)
 	}
+	r := &rejects{file: file, force: force}
+	err = notRead(path, inputs)
+	if err != nil && made {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err == nil && made {
+		err = r.forceEntry()
+	}
+	if err == nil {
+		err = r.endLine()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open rejects: %w", errors.Join(err, file.Close()))
+	}
+	return r, nil
+}
+
+// notRead refuses a file that is one of those that the inputs stand for.
+func notRead(path string, inputs []string) error {
 	for _, input := range inputs {
-		if sameFile(input, path) {
-			return nil, errors.Join(fmt.Errorf("open rejects: %s is also read", path), file.Close())
+		files, err := sinksource.Expand(input)
+		if err != nil {
+			continue // the source says so
+		}
+		for _, file := range files {
+			if !sameFile(file, path) {
+				continue
+			}
+			if file == filepath.Clean(input) {
+				return fmt.Errorf("%s is also read", path)
+			}
+			return fmt.Errorf("%s is also read, as one of %s: keep it in another folder", path, input)
 		}
 	}
-	return &rejects{file: file}, nil
+	return nil
+}
+
+// forceEntry forces the file's entry in its folder to the disk.
+func (r *rejects) forceEntry() error {
+	if runtime.GOOS == "windows" {
+		return nil // a folder cannot be forced there; NTFS logs its entries
+	}
+	folder, err := os.Open(filepath.Dir(r.file.Name()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.force(folder), folder.Close())
+}
+
+// endLine ends the last line, which a full disk or a crash has cut: the next
+// one would be lost in it. What was cut comes again, since no commit followed.
+func (r *rejects) endLine() error {
+	info, err := r.file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return err
+	}
+	in, err := os.Open(r.file.Name())
+	if err != nil {
+		return err
+	}
+	last := make([]byte, 1)
+	_, err = in.ReadAt(last, info.Size()-1)
+	if err = errors.Join(err, in.Close()); err != nil || last[0] == '\n' {
+		return err
+	}
+	r.dirty = true
+	_, err = r.file.Write([]byte{'\n'})
+	return err
 }
 
 // write appends a failure in one piece, so that a killed process leaves a
@@ -81,7 +151,7 @@ func (r *rejects) sync() error {
 	if r == nil || !r.dirty {
 		return nil
 	}
-	if err := r.file.Sync(); err != nil {
+	if err := r.force(r.file); err != nil {
 		return fmt.Errorf("write rejects: %w", err)
 	}
 	r.dirty = false

@@ -136,7 +136,7 @@ func TestSinkPlaces(t *testing.T) {
 		"want --lake or --catalog": nil,
 		"--uri, --warehouse and --prop belong to --catalog, not to --lake":          {"--lake", dir, "--warehouse", "s3://x/y"},
 		"--catalog sqlite: want the database too, as sqlite:PATH":                   {"--catalog", "sqlite"},
-		`open catalog: want glue or rest, got "hive"`:                               {"--catalog", "hive"},
+		`open catalog: want glue, rest or sqlite, got "hive"`:                       {"--catalog", "hive"},
 		"open rest catalog: want the address of the catalog":                        {"--catalog", "rest"},
 		"open glue catalog: want a warehouse URI such as s3://my-lake/warehouse":    {"--catalog", "glue"},
 		"open lake " + filepath.Join(dir, "pipeline.yaml") + ": open catalog: file": {"--catalog", "sqlite:" + pipeline},

@@ -34,6 +34,7 @@ type sinkRun struct {
 	oldKeys     int64             // rows left under a former key
 	damaged     int64             // lines that hold no record
 	flushes     int
+	all         bool // everything was read, to its end
 
 	refused map[string]string // target table -> why it takes no rows
 
@@ -55,6 +56,41 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 	for _, last := range after {
 		r.before += last.Ordinal + 1
 	}
+	records, ended := r.read(reading, after, uneven)
+	flush := time.NewTicker(r.cmd.FlushEvery)
+	defer flush.Stop()
+	taken, err := r.take(ctx, work, records, flush.C)
+	var unread error // why the source has ended before its end
+	select {
+	case unread = <-ended:
+		r.all = taken && unread == nil
+	default:
+	}
+	if err == nil && (errors.Is(unread, sinksource.ErrOtherStream) || errors.Is(unread, sinksource.ErrOrder)) {
+		return unread // what it has yielded may have wrong numbers
+	}
+	if err == nil {
+		err = r.deliverAll(work)
+	}
+	if unkept := (*unkeptError)(nil); errors.As(err, &unkept) && work.Err() == nil {
+		return errors.Join(err, r.sink.Close(work)) // what came before it is in the lake
+	}
+	if err != nil {
+		return err
+	}
+	if r.all {
+		r.sink.Finish(r.cmd.Finished...)
+	}
+	if err := r.sink.Close(work); err != nil {
+		return err
+	}
+	r.maintain(ctx)
+	return unread // what came before it is committed
+}
+
+// read reads the source until reading is done. Its end, or the error that ends
+// it, is told before records is closed; not that it was stopped.
+func (r *sinkRun) read(reading context.Context, after map[string]sink.Offset, uneven map[string]sink.Uneven) (<-chan sinksource.Record, <-chan error) {
 	records, ended := make(chan sinksource.Record, 1024), make(chan error, 1)
 	// On standard input a reader cannot be woken: it is left behind, and ends
 	// with the process.
@@ -71,54 +107,30 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 				return
 			}
 		}
+		if reading.Err() == nil {
+			ended <- nil
+		}
 	}()
-	flush := time.NewTicker(r.cmd.FlushEvery)
-	defer flush.Stop()
-	err := r.take(ctx, work, records, flush.C)
-	var unread error // why the source has ended
-	select {
-	case unread = <-ended:
-	default:
-	}
-	if err == nil && errors.Is(unread, sinksource.ErrOtherStream) {
-		return unread // what it has yielded may have wrong numbers
-	}
-	if err == nil {
-		err = r.deliverAll(work)
-	}
-	if unkept := (*unkeptError)(nil); errors.As(err, &unkept) && work.Err() == nil {
-		return errors.Join(err, r.sink.Close(work)) // what came before it is in the lake
-	}
-	if err != nil {
-		return err
-	}
-	if unread == nil && ctx.Err() == nil { // everything was read
-		r.sink.Finish(r.cmd.Finished...)
-	}
-	if err := r.sink.Close(work); err != nil {
-		return err
-	}
-	r.maintain(ctx)
-	return unread // what came before it is committed
+	return records, ended
 }
 
-// take takes the records until there are no more or ctx is done.
-func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Record, flush <-chan time.Time) error {
+// take takes the records until there are no more, which it says, or ctx is done.
+func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Record, flush <-chan time.Time) (all bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return false, nil
 		case <-flush:
 			if err := r.flush(work); err != nil {
-				return err
+				return false, err
 			}
 			r.maintain(ctx)
 		case record, ok := <-records:
 			if !ok {
-				return nil
+				return true, nil
 			}
 			if err := r.add(work, record); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
@@ -148,8 +160,7 @@ func (r *sinkRun) flush(ctx context.Context) error {
 func (r *sinkRun) add(ctx context.Context, record sinksource.Record) error {
 	r.records.Add(1)
 	if record.Damaged {
-		r.damaged++
-		return r.fail(ctx, &failure{record: &record, reason: string(transform.InvalidJSON), by: "source"})
+		return r.addDamaged(ctx, &record)
 	}
 	b := r.pending[record.Offset.Shard]
 	if b == nil {
@@ -162,6 +173,21 @@ func (r *sinkRun) add(ctx context.Context, record sinksource.Record) error {
 		return nil
 	}
 	return r.deliver(ctx, b)
+}
+
+// addDamaged takes a line that holds no record. Unless it is kept the run ends
+// before it: mended, it is the next record of its shard.
+func (r *sinkRun) addDamaged(ctx context.Context, record *sinksource.Record) error {
+	f := failure{record: record, reason: string(transform.InvalidJSON), by: "source"}
+	var unkept error
+	if r.rejects == nil {
+		if err := r.deliverAll(ctx); err != nil {
+			return err
+		}
+		unkept = &unkeptError{f}
+	}
+	r.damaged++
+	return errors.Join(r.fail(ctx, &f), unkept)
 }
 
 func (r *sinkRun) deliverAll(ctx context.Context) error {
@@ -179,6 +205,10 @@ type unkeptError struct{ failure }
 
 // Error implements error.
 func (e *unkeptError) Error() string {
+	if e.record.Damaged {
+		return fmt.Sprintf("%s: %v: want a recording of icehose capture, one record a line: %s: mend the line, or keep what fails with --rejects FILE and go on",
+			e.record.Place, e.record.Fault, `{"shardId":"...","sequenceNumber":"...","data":"..."}`)
+	}
 	where := e.table
 	if e.column != "" {
 		where += ", column " + e.column

@@ -150,14 +150,17 @@ type stackParametersCmd struct {
 func (*stackParametersCmd) Help() string {
 	return `Prints the parameters as the AWS CLI takes them (--parameters file://...), after it
 has held each against the template's patterns, allowed values and bounds: what
-CloudFormation would refuse half-way is refused here, all of it at once.
+CloudFormation would refuse half-way is refused here, all of it at once. A parameter
+without a default must be given, with --get too: keys.yaml stands for a file of the
+keys (TransformKey, PipelineKey) that a deployment has uploaded.
 
 Exit status: 0 printed, 2 refused or not possible.
 
 Examples:
-  icehose stack parameters --template stacks/main.yaml env/common.yaml env/dev.yaml >parameters.json
-  icehose stack parameters --template stacks/main.yaml env/prod.yaml --set Stage=lake
-  icehose stack parameters --template stacks/main.yaml env/prod.yaml --get Name`
+  icehose stack parameters --template stacks/main.yaml env/common.yaml env/dev.yaml \
+      --set TransformKey=x.zip --set PipelineKey=x.yaml >parameters.json
+  icehose stack parameters --template stacks/main.yaml env/common.yaml env/prod.yaml keys.yaml --set Stage=lake
+  icehose stack parameters --template stacks/main.yaml env/common.yaml env/prod.yaml keys.yaml --get Name`
 }
 
 // Run implements the command.

@@ -28,7 +28,7 @@ import (
 
 // observeLake reads when each table was committed last, and how far the sink is.
 func (cmd *statusCmd) observeLake(ctx context.Context, env *environment, p *catalog.Pipeline, seen *status.Observed) error {
-	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: true, Log: env.log})
+	store, err := cmd.OpenLake(ctx, iceberg.Options{ReadOnly: true, Beside: true, Log: env.log})
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,15 @@ func hadRows(t *table.Table) bool {
 // maxReport is the size of the largest report that is read.
 const maxReport = 64 << 20
 
-// readVerdicts reads a report of icehose reconcile --json. It need not be one of
-// this version: what it says of a table has not changed.
+// verdicts are what a report says of its tables.
+type verdicts struct {
+	Ended  *time.Time       `json:"ended"`
+	Tables []status.Verdict `json:"tables"`
+}
+
+// readVerdicts reads a report of icehose reconcile --json, with --repair or
+// without. It need not be one of this version: what it says of a table has not
+// changed. A repair changes no verdict: the next run does.
 func readVerdicts(ctx context.Context, clouds *clouds, from string) (*status.Reconcile, error) {
 	r := &status.Reconcile{From: from}
 	var text []byte
@@ -101,12 +108,16 @@ func readVerdicts(ctx context.Context, clouds *clouds, from string) (*status.Rec
 	if err != nil {
 		return nil, err
 	}
-	var report struct {
-		Ended  *time.Time       `json:"ended"`
-		Tables []status.Verdict `json:"tables"`
+	var read struct {
+		verdicts
+		Repaired *verdicts `json:"report"`
 	}
-	if err := json.Unmarshal(text, &report); err != nil {
+	if err := json.Unmarshal(text, &read); err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
+	}
+	report := read.verdicts
+	if read.Repaired != nil {
+		report = *read.Repaired
 	}
 	if len(report.Tables) == 0 {
 		return nil, errors.New("read report: no tables in it: want what icehose reconcile --json prints")

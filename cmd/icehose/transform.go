@@ -179,26 +179,30 @@ func readObjects(ctx context.Context, env *environment, name string, f capture.F
 	return nil
 }
 
-func readFile(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Object) error) error {
-	in := env.stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("read records: %w", err)
-		}
-		defer file.Close() //nolint:errcheck // opened for reading
-		in = file
+// openInput opens a file, or standard input for "-", until ctx is done.
+func openInput(ctx context.Context, env *environment, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return interruptible(ctx, env.stdin), nil
 	}
+	return os.Open(name)
+}
+
+func readFile(ctx context.Context, env *environment, name string, f capture.Format, each func(capture.Object) error) error {
+	in, err := openInput(ctx, env, name)
+	if err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // opened for reading
 	content, err := capture.Decompress(in)
 	if err != nil {
-		return err
+		return errors.Join(ctx.Err(), err)
 	}
 	defer content.Close() //nolint:errcheck // what was read is checked as it is read
 	for o, err := range capture.Objects(content, f) {
-		if err != nil {
+		if err := ctx.Err(); err != nil { // before an error that comes of it
 			return err
 		}
-		if err := ctx.Err(); err != nil {
+		if err != nil {
 			return err
 		}
 		if err := each(o); err != nil {

@@ -30,6 +30,7 @@ type lakeCatalog struct {
 	icecatalog.Catalog
 	disk    *disk
 	buckets buckets
+	folder  string // of a lake in a folder, whose tables are below it
 }
 
 // with returns a context in which the library uses the disk and the buckets.
@@ -51,6 +52,9 @@ func (c *lakeCatalog) CreateTable(ctx context.Context, id table.Identifier, sche
 func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*table.Table, error) {
 	t, err := c.Catalog.LoadTable(c.buckets.with(ctx), id)
 	if err != nil {
+		return nil, checkMoved(c.folder, id, err)
+	}
+	if err := checkCopied(c.folder, t.Location()); err != nil {
 		return nil, err
 	}
 	files := func(ctx context.Context) (iceio.IO, error) { return t.FS(c.buckets.with(ctx)) }
@@ -60,10 +64,13 @@ func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*tabl
 	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, c), nil
 }
 
-// CommitTable implements table.CatalogIO.
+// CommitTable implements table.CatalogIO. What it names is on the disk before.
 func (c *lakeCatalog) CommitTable(ctx context.Context, id table.Identifier, requirements []table.Requirement, updates []table.Update) (
 	table.Metadata, string, error,
 ) {
+	if err := c.disk.settle(updates); err != nil {
+		return nil, "", err
+	}
 	metadata, location, err := c.Catalog.CommitTable(c.with(ctx), id, requirements, updates)
 	if err != nil && strings.Contains(strings.ToLower(err.Error()), "requirement failed") {
 		err = fmt.Errorf("%w: %w", table.ErrCommitFailed, err)

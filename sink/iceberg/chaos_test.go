@@ -42,6 +42,7 @@ func chaosLake(t *testing.T) sinktest.ChaosLake {
 			if err != nil {
 				return nil, nil, err
 			}
+			store.ForceAtOnce() // the same seed must write in the same order
 			return store, store.Close, nil
 		},
 		Observe: h.observe,

@@ -53,14 +53,8 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 		return sink.ErrConflict
 	}
 	t.look(current)
-	for _, f := range b.Files {
-		files, location, err := fileAccess(ctx, current, f.Name)
-		if err != nil {
-			return err
-		}
-		if err := files.WriteFile(location, f.Data); err != nil {
-			return fmt.Errorf("write file: %w", err)
-		}
+	if err := t.writeBeside(ctx, current, b.Files); err != nil {
+		return err
 	}
 	tx := current.NewTransaction()
 	// Pinned to the snapshot just read, the library does not replay the commit
@@ -80,6 +74,9 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	if err := snapshotted(ctx, tx, current, iceberg.Properties{sink.PropertyCommit: b.ID}); err != nil {
 		return err
 	}
+	if err := t.besideForced(ctx, current, b.Files); err != nil {
+		return err
+	}
 	if err := tx.SetProperties(b.Properties); err != nil {
 		return err
 	}
@@ -91,6 +88,20 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 		t.count(done)
 	}
 	return err
+}
+
+// writeBeside writes the files that go with a commit.
+func (t *lakeTable) writeBeside(ctx context.Context, current *table.Table, files []sink.File) error {
+	for _, f := range files {
+		access, location, err := fileAccess(ctx, current, f.Name)
+		if err != nil {
+			return err
+		}
+		if err := access.WriteFile(location, f.Data); err != nil {
+			return fmt.Errorf("write file: %w", err)
+		}
+	}
+	return nil
 }
 
 // snapshotted makes a snapshot of no files where a transaction has made none, so
@@ -139,7 +150,7 @@ func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, target *ta
 		return t.copyOnWrite(ctx, tx, target, b, summary)
 	}
 	w, spec := t.written, target.Spec()
-	if w == nil || w.batch != b.ID || w.schema != target.Schema().ID || w.spec != spec.ID() {
+	if w == nil || w.batch != b.ID || w.schema != target.Schema().ID || w.spec != spec.ID() || t.lost(w) {
 		w = &written{batch: b.ID, schema: target.Schema().ID, spec: spec.ID()}
 		var err error
 		if b.Deletes.Len() > 0 {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,12 +18,36 @@ import (
 )
 
 // A disk is the local file system whose files are on the disk before a catalog
-// can name them: iceberg-go's own leaves them in the system's cache. A file is
-// forced when it is closed, and its folder after it, since a file without an
-// entry is lost as well.
+// can name them: iceberg-go's own leaves them in the system's cache. Once a file
+// is closed it is forced, and its folder after it, since a file without an entry
+// is lost as well. That happens beside what is written next; settle waits for
+// it. Only a table's metadata file, which a catalog names right after, is on the
+// disk when Close returns.
 type disk struct {
 	iceio.LocalFS
-	sync func(*os.File) error
+	sync  func(*os.File) error
+	slots chan struct{} // bounds the files that are closed and not forced yet; nil lets Close force each
+
+	mu      sync.Mutex
+	pending map[*diskFile]struct{}
+	failed  map[string]error // by path: files that could not be forced
+}
+
+func newDisk(sync func(*os.File) error) *disk {
+	return &disk{sync: sync, slots: make(chan struct{}, forcedBeside), pending: make(map[*diskFile]struct{}), failed: make(map[string]error)}
+}
+
+// forcedBeside is how many files are forced at a time.
+const forcedBeside = 8
+
+// wait waits until every file closed so far is on the disk, or cannot be.
+func (d *disk) wait() {
+	d.mu.Lock()
+	pending := slices.Collect(maps.Keys(d.pending))
+	d.mu.Unlock()
+	for _, f := range pending {
+		<-f.forced
+	}
 }
 
 var (
@@ -65,7 +91,13 @@ func (d *disk) replaceFile(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := d.WriteFile(path+".new", content); err != nil {
+	f, err := d.create(path + ".new")
+	if err != nil {
+		return err
+	}
+	f.now = true
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -87,7 +119,9 @@ func localPath(name string) (string, error) {
 }
 
 // Create implements io.WriteFileIO.
-func (d *disk) Create(name string) (iceio.FileWriter, error) {
+func (d *disk) Create(name string) (iceio.FileWriter, error) { return d.create(name) }
+
+func (d *disk) create(name string) (*diskFile, error) {
 	path, err := localPath(name)
 	if err != nil {
 		return nil, err
@@ -99,7 +133,10 @@ func (d *disk) Create(name string) (iceio.FileWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{File: f, disk: d}, nil
+	d.mu.Lock()
+	delete(d.failed, path) // it gets another content
+	d.mu.Unlock()
+	return &diskFile{File: f, disk: d, now: strings.HasSuffix(path, ".metadata.json"), forced: make(chan struct{})}, nil
 }
 
 // WriteFile implements io.WriteFileIO.
@@ -149,25 +186,53 @@ func (d *disk) syncFolder(path string) error {
 // A diskFile is a file that is being written.
 type diskFile struct {
 	*os.File
-	disk  *disk
-	once  sync.Once
-	ended error
+	disk   *disk
+	now    bool // Close waits until it is forced
+	once   sync.Once
+	ended  error
+	forced chan struct{} // closed then
 }
 
 // ReadFrom implements io.ReaderFrom.
 func (f *diskFile) ReadFrom(r io.Reader) (int64, error) { return f.File.ReadFrom(r) }
 
-// Close forces the file to the disk, and its folder, and closes it. The
-// library may call it twice: the second time it says what it said the first.
+// Close ends the file: it and its folder are forced to the disk, now or beside
+// what comes next. The library may call it twice: the second time it says what
+// it said the first.
 func (f *diskFile) Close() error {
 	f.once.Do(func() {
-		err := f.disk.sync(f.File)
-		if err != nil {
-			err = fmt.Errorf("sync file: %w", err)
+		d := f.disk
+		if f.now || d.slots == nil {
+			f.ended = f.force()
+			return
 		}
-		if f.ended = errors.Join(err, f.File.Close()); f.ended == nil {
-			f.ended = f.disk.syncFolder(filepath.Dir(f.Name()))
-		}
+		d.slots <- struct{}{}
+		d.mu.Lock()
+		d.pending[f] = struct{}{}
+		d.mu.Unlock()
+		go func() {
+			err := f.force()
+			d.mu.Lock()
+			delete(d.pending, f)
+			if err != nil {
+				d.failed[f.Name()] = err
+			}
+			d.mu.Unlock()
+			close(f.forced)
+			<-d.slots
+		}()
 	})
 	return f.ended
+}
+
+// force forces the file to the disk, closes it, and forces its folder.
+func (f *diskFile) force() error {
+	err := f.disk.sync(f.File)
+	if err != nil {
+		err = fmt.Errorf("sync file: %w", err)
+	}
+	if err = errors.Join(err, f.File.Close()); err != nil {
+		return err
+	}
+	return f.disk.syncFolder(filepath.Dir(f.Name()))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
@@ -23,11 +24,12 @@ import (
 
 // A recorder notes what was forced to the disk, and refuses what it is told to.
 type recorder struct {
-	mu     sync.Mutex
-	synced map[string]int64 // path -> size at that time
-	last   []string
-	refuse string // part of the names that are refused
-	hits   int
+	mu      sync.Mutex
+	synced  map[string]int64 // path -> size at that time
+	last    []string
+	refused map[string]bool
+	refuse  string // part of the names that are refused
+	hits    int
 }
 
 var errSync = errors.New("disk says no")
@@ -37,6 +39,10 @@ func (r *recorder) sync(f *os.File) error {
 	defer r.mu.Unlock()
 	if r.refuse != "" && strings.Contains(filepath.Base(f.Name()), r.refuse) {
 		r.hits++
+		if r.refused == nil {
+			r.refused = make(map[string]bool)
+		}
+		r.refused[f.Name()] = true
 		return errSync
 	}
 	info, err := f.Stat()
@@ -47,6 +53,7 @@ func (r *recorder) sync(f *os.File) error {
 		r.synced = make(map[string]int64)
 	}
 	r.synced[f.Name()] = info.Size()
+	delete(r.refused, f.Name())
 	r.last = append(r.last, f.Name())
 	return nil
 }
@@ -218,8 +225,96 @@ func TestCommitNeedsTheDisk(t *testing.T) {
 			if _, err := opened.ReadFile(t.Context(), "cdc-tombstones-first.bin"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("after the commit: %v", err)
 			}
+			// A system says of a file that it once could not force that all is well.
+			for _, name := range committed(t, dir) {
+				if r.refused[name] {
+					t.Errorf("%s: named although it could not be forced", name)
+				}
+			}
 		})
 	}
+}
+
+// Files are forced beside what is written next, and a table's row in the catalog
+// waits for them, also for those that another table of the store will name.
+func TestCommitWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	dir, r, blocked, listed := t.TempDir(), &recorder{}, make(chan struct{}), make(chan struct{})
+	release, list := sync.OnceFunc(func() { close(blocked) }), sync.OnceFunc(func() { close(listed) })
+	store, err := iceberg.Open(context.WithoutCancel(t.Context()), dir, iceberg.Options{Sync: func(f *os.File) error {
+		switch name := filepath.Base(f.Name()); {
+		case strings.HasSuffix(name, ".parquet"):
+			<-blocked
+		case strings.HasPrefix(name, "snap-"):
+			list()
+		}
+		return r.sync(f)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeStore(t, store) })
+	t.Cleanup(release)
+	opened := openTable(t, store)
+	before := committed(t, dir)[0]
+	done := make(chan error)
+	go func() { done <- opened.Commit(context.WithoutCancel(t.Context()), batchOf("", "first")) }()
+	<-listed // by a manifest list, which is written last
+	select {
+	case err := <-done:
+		t.Errorf("commit ended before its files were on the disk: %v", err)
+	case <-time.After(50 * time.Millisecond):
+		if now := committed(t, dir)[0]; now != before {
+			t.Errorf("%s was named before its files were on the disk", now)
+		}
+		release()
+		err = <-done
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := committed(t, dir)[0]; now == before {
+		t.Error("nothing was committed")
+	}
+}
+
+// What a load has written is not named once some of it could not be forced,
+// however often that is asked.
+func TestLoadNeedsTheDisk(t *testing.T) {
+	t.Parallel()
+	w, r, written := newWorkload(t, "mirror", "", ""), &recorder{refuse: ".parquet"}, make(chan struct{})
+	load, err := w.store.BeginLoad(t.Context(), w.def, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store.SetSync(func(f *os.File) error {
+		if strings.HasSuffix(f.Name(), ".parquet") {
+			<-written
+		}
+		return r.sync(f)
+	})
+	if err := load.Write(t.Context(), w.loadRows(0, 100)); err != nil {
+		t.Error(err)
+	}
+	close(written)
+	for range 2 {
+		if err := load.Commit(t.Context(), w.note(100)); !errors.Is(err, errSync) {
+			t.Errorf("commit: %v", err)
+		}
+		r.setRefuse("")
+	}
+	w.check("after a load that failed")
+	if err := load.Write(t.Context(), w.loadRows(0, 100)); err != nil {
+		t.Error(err)
+	}
+	if err := load.Discard(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := w.load(100, false); err != nil {
+		t.Fatal(err)
+	}
+	w.expectLoad(100)
+	w.check("after the load")
 }
 
 // A lake cannot be made where its folders cannot be forced.

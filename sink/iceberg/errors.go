@@ -24,7 +24,7 @@ func (s *Store) lasting(err error) error {
 		}
 		return &lastingError{err}
 	}
-	if isLocal(s.location) {
+	if s.location != "" && isLocal(s.location) { // a catalog that places tables itself is a server
 		return &lastingError{err}
 	}
 	return err

@@ -35,6 +35,7 @@ func TestRivalNotes(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { closeStore(t, store) })
+				store.ForceAtOnce() // the rival waits for what is being forced
 				p := sinktest.Pipeline(t, errorPipeline(reader, ""))
 				begin := func() *sink.Sink {
 					t.Helper()

@@ -159,7 +159,10 @@ func (l *Load) Write(ctx context.Context, rows iter.Seq2[[][]byte, error]) error
 	switch {
 	case failed != nil:
 		return failed
-	case err != nil:
+	case err == nil:
+		err = l.table.store.disk.forced(paths(files...)...) // as far as it is known yet: Commit waits for it
+	}
+	if err != nil {
 		return fmt.Errorf("write rows: %w", oneLine(err))
 	}
 	return nil
@@ -256,6 +259,9 @@ func (l *Load) commit(ctx context.Context, note sink.LoadNote) error {
 		return nil
 	}
 	if err = conflict(err); errors.Is(err, sink.ErrConflict) {
+		return err
+	}
+	if errors.Is(err, errNotForced) {
 		return err
 	}
 	l.unknown = true

@@ -2,16 +2,22 @@ package iceberg
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
 	"github.com/apache/iceberg-go"
 
 	"icehose/catalog"
+
+	"icehose/sink"
 )
 
 // SetSync changes what forces files to the disk.
-func (s *Store) SetSync(sync func(*os.File) error) { s.disk.sync = sync }
+func (s *Store) SetSync(sync func(*os.File) error) {
+	s.disk.wait()
+	s.disk.sync = sync
+}
 
 // SetPlanned sets what happens between the search for orphans and their removal.
 func (m *Maintenance) SetPlanned(f func()) { m.planned = f }
@@ -73,4 +79,14 @@ func (s *Store) Repartition(ctx context.Context, t *catalog.Table, column string
 	}
 	_, err = tx.Commit(ctx)
 	return err
+}
+
+// ForceAtOnce lets files be forced to the disk when they are closed, one after
+// the other.
+func (s *Store) ForceAtOnce() { s.disk.slots = nil }
+
+// LastingAt reports whether a lake of that location takes an error for one that
+// trying again does not mend.
+func LastingAt(location string, err error) bool {
+	return errors.Is((&Store{location: location}).lasting(err), sink.ErrPermanent)
 }

@@ -220,7 +220,7 @@ func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Str
 	default:
 		after = t.luck.IntN(8)
 	}
-	t.landZombie()
+	defer t.holdZombie()()
 	t.chaos.Lake.Disk.Arm(part, after)
 	err := t.innerCommit(ctx, b)
 	struck := t.chaos.Lake.Disk.Disarm()
@@ -236,7 +236,7 @@ func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Str
 // rivalCommit lets somebody else, who is no sink, commit in the middle.
 func (t *faultyTable) rivalCommit(ctx context.Context, b *sink.Batch) error {
 	var failed error
-	t.landZombie()
+	defer t.holdZombie()()
 	t.chaos.Lake.Disk.Interrupt(".parquet", func() { failed = t.meddle(ctx, t.definition) })
 	err := t.innerCommit(ctx, b)
 	if t.chaos.Lake.Disk.Disarm() {
@@ -251,10 +251,16 @@ func (t *faultyTable) rivalCommit(ctx context.Context, b *sink.Batch) error {
 // betweenCommit lets a paused writer go on when the table was read, and the first
 // file of the commit is about to be written.
 func (t *faultyTable) betweenCommit(ctx context.Context, b *sink.Batch) error {
-	t.landZombie()
+	zombie := t.zombie
+	zombie.gate.Lock()
+	defer zombie.gate.Unlock()
 	before := t.zombieCommits()
 	var failed error
-	t.chaos.Lake.Disk.Interrupt("", func() { failed = t.zombie.rise() })
+	t.chaos.Lake.Disk.Interrupt("", func() {
+		zombie.gate.Unlock()
+		defer zombie.gate.Lock()
+		failed = zombie.rise()
+	})
 	err := t.innerCommit(ctx, b)
 	t.chaos.Lake.Disk.Disarm()
 	if failed != nil {

@@ -35,12 +35,16 @@ func (s *session) land() {
 	defer s.gate.Unlock()
 }
 
-// landZombie lets nothing of a paused writer be on its way when a fault is laid:
-// it would step into it, and wait for itself.
-func (t *faultyTable) landZombie() {
-	if t.zombie != nil && t.zombie != t.session {
-		t.zombie.land()
+// holdZombie keeps a paused writer out of its commits until release is called,
+// also out of one that it has begun and not entered: it would step into the
+// fault that is laid for another, and wait for itself.
+func (t *faultyTable) holdZombie() (release func()) {
+	z := t.zombie
+	if z == nil || z == t.session {
+		return func() {}
 	}
+	z.gate.Lock()
+	return z.gate.Unlock
 }
 
 // rise goes on where a paused session has stopped, for a while.

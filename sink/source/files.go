@@ -23,7 +23,9 @@ import (
 // They are one stream, in the order of Names and, of a folder or a pattern, of
 // the alphabet. A shard may go on from file to file but never back, since its
 // records would be numbered otherwise the next time. Within a shard sequence
-// numbers ascend, as a stream gives them out.
+// numbers ascend, as a stream gives them out; what does not is ErrOrder. A file
+// that is followed keeps its name and only grows: one that holds no more what
+// was read of it is an error.
 type Files struct {
 	// Names are files, folders (what they hold that ends in .ndjson, .json or
 	// .jsonl, compressed or not), patterns as of filepath.Match, or one "-"
@@ -124,8 +126,8 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 	var places []place
 	taken := make(map[string]bool)
 	for i, name := range f.Names {
-		paths, err := expand(name)
-		if errors.Is(err, fs.ErrNotExist) && known[name] != nil {
+		paths, err := Expand(name)
+		if errors.Is(err, fs.ErrNotExist) && known[filepath.Clean(name)] != nil {
 			continue
 		}
 		if err == nil && len(paths) == 0 && !f.Follow {
@@ -145,12 +147,12 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 	return places, nil
 }
 
-// expand returns the files that a name stands for, in order.
-func expand(name string) ([]string, error) {
+// Expand returns the files that a name of Files stands for, in order.
+func Expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && !info.IsDir():
-		return []string{name}, nil
+		return []string{filepath.Clean(name)}, nil
 	case err == nil:
 		entries, err := os.ReadDir(name)
 		if err != nil {
@@ -205,16 +207,16 @@ func (f *Files) readInput(ctx context.Context, n *numbering, yield func(Record, 
 func (f *Files) readFile(ctx context.Context, c *cursor, n *numbering, yield func(Record, error) bool) error {
 	info, err := os.Stat(c.place.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && c.opened:
+	case errors.Is(err, fs.ErrNotExist) && c.file != nil:
 		return nil // read and taken away
 	case err != nil:
 		return fmt.Errorf("read records: %w", err)
-	case c.opened && info.Size() == c.size:
+	case c.file != nil && c.unchanged(info):
 		return nil
-	case c.opened && info.Size() < c.size:
+	case c.file != nil && info.Size() < c.file.Size():
 		return fmt.Errorf("read records: %s has shrunk while it was followed", c.place.path)
 	}
-	in, err := c.open()
+	in, err := c.open(info)
 	switch {
 	case f.Follow && isCut(err):
 	case err != nil:
@@ -225,7 +227,8 @@ func (f *Files) readFile(ctx context.Context, c *cursor, n *numbering, yield fun
 			return err
 		}
 	}
-	c.opened, c.size = true, info.Size()
+	c.mark.settle()
+	c.file = info
 	return nil
 }
 
@@ -249,6 +252,9 @@ func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n
 		}
 		c.lines++
 		c.read += int64(len(text))
+		if f.Follow {
+			c.mark.add(text)
+		}
 		if err := f.line(c, text, n, yield); err != nil {
 			return err
 		}
@@ -267,9 +273,9 @@ func (f *Files) line(c *cursor, text []byte, n *numbering, yield func(Record, er
 	out := Record{Place: c.place.path + ":" + strconv.Itoa(c.lines)}
 	record, err := kinesis.Parse(text)
 	if err != nil {
-		out.Damaged, out.Data = true, slices.Clone(text)
+		out.Damaged, out.Fault, out.Data = true, err, slices.Clone(text)
 	} else {
-		o, handled, err := n.number(&record, c.place)
+		o, handled, err := n.number(&record, c.place, out.Place)
 		if err != nil {
 			return fmt.Errorf("read records: %s: %w", out.Place, err)
 		}

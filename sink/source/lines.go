@@ -14,24 +14,38 @@ import (
 
 // A cursor is how far a file was read.
 type cursor struct {
-	place  place
-	read   int64 // bytes of whole lines, decompressed
-	lines  int
-	opened bool
-	size   int64 // of the file, when it was last read
+	place place
+	read  int64 // bytes of whole lines, decompressed
+	lines int
+	file  os.FileInfo // as it was before it was last read; nil before that
+	mark  mark        // of what was read, when it is followed
 }
 
-// open opens the file where the cursor stands. A compressed file is unpacked
-// from its start again.
-func (c *cursor) open() (io.ReadCloser, error) {
+// unchanged says that a file that was read has not been touched since.
+func (c *cursor) unchanged(now os.FileInfo) bool {
+	return os.SameFile(c.file, now) && c.file.Size() == now.Size() && (c.file.ModTime().Equal(now.ModTime()) || !now.Mode().IsRegular())
+}
+
+// open opens the file, which now describes, where the cursor stands. What comes
+// before is checked; a compressed file is unpacked from its start again.
+func (c *cursor) open(now os.FileInfo) (io.ReadCloser, error) {
 	in, err := kinesis.Open(c.place.path)
-	if err != nil {
-		return nil, err
+	if err != nil || c.file == nil {
+		return in, err
 	}
-	if file, ok := in.(*os.File); ok {
-		_, err = file.Seek(c.read, io.SeekStart)
+	file, plain := in.(*os.File)
+	same, holds := os.SameFile(c.file, now), false
+	if plain && same {
+		if holds, err = c.mark.ends(file, c.read); err == nil {
+			_, err = file.Seek(c.read, io.SeekStart)
+		}
 	} else {
-		_, err = io.CopyN(io.Discard, in, c.read)
+		holds, err = c.mark.holds(in, c.read)
+	}
+	// Of another file that begins with all that was read, as a copy that is made
+	// anew does, nothing is missed; where nothing was read, that tells nothing.
+	if plain && errors.Is(err, io.EOF) || err == nil && (!holds || !same && c.read == 0) {
+		err = errReplaced
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.Close())

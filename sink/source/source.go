@@ -10,6 +10,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,12 +42,18 @@ type Record struct {
 	// Damaged says that Data is not a record's but what stood in place of one.
 	// Nobody knows its shard, so it has no offset, and comes on every reading.
 	Damaged bool
+	Fault   error  // why nothing could be read of a damaged one, without what stands there
 	Place   string // where it stands, for people: FILE:LINE
 }
 
 // ErrOtherStream is wrapped by the error that says that the records cannot be
 // those of which some were handled before.
 var ErrOtherStream = errors.New("not the stream that the lake was filled from")
+
+// ErrOrder is wrapped by the error that says that the records of a shard are
+// not in the order of the stream, or are there twice. Those before it may have
+// wrong numbers.
+var ErrOrder = errors.New("sequence numbers of a shard must ascend")
 
 // A numbering gives records their offsets.
 type numbering struct {
@@ -61,10 +68,15 @@ type shard struct {
 	name  string // in offsets
 	next  uint64
 	place place // of the last record
+
+	sequence string // of the last record that was numbered and has a decimal one
+	where    string // it stands, FILE:LINE
+	in       place
 }
 
-// number returns the offset of a record, or that it was handled before.
-func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled bool, err error) {
+// number returns the offset of a record, which stands in a file at FILE:LINE,
+// or that it was handled before.
+func (n *numbering) number(r *kinesis.Record, at place, where string) (o sink.Offset, handled bool, err error) {
 	key := r.ShardID
 	if n.redriven {
 		// A rejected record is not where it was in its shard: the file is a stream of its own.
@@ -91,6 +103,9 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 			return o, true, err
 		}
 	}
+	if err := n.ascends(s, r, at, where); err != nil {
+		return o, false, err
+	}
 	o = sink.Offset{Shard: s.name, Sequence: r.SequenceNumber, Ordinal: s.next}
 	s.next++
 	if u, ok := n.uneven[key]; ok && !agrees(&o, &u.Last) {
@@ -103,6 +118,30 @@ func (n *numbering) number(r *kinesis.Record, at place) (o sink.Offset, handled 
 		return o, false, fmt.Errorf("shard %s record %d: %w", r.ShardID, o.Ordinal, ErrOtherStream)
 	}
 	return o, true, nil
+}
+
+// ascends checks that a record that is about to be numbered comes after the one
+// before it in its shard. A record that has the same number is refused too, as
+// precedes does: nobody could tell on the next reading which of both was handled.
+func (n *numbering) ascends(s *shard, r *kinesis.Record, at place, where string) error {
+	if n.redriven {
+		return nil // in the order in which they failed, some of them twice
+	}
+	c, err := compareSequences(r.SequenceNumber, cmp.Or(s.sequence, "0"))
+	switch {
+	case err != nil:
+		return nil //nolint:nilerr // no decimal number: nothing to compare
+	case s.sequence == "" || c > 0:
+		s.sequence, s.where, s.in = r.SequenceNumber, where, at
+		return nil
+	case s.in == at:
+		return fmt.Errorf("shard %s has sequence number %s behind %s of %s: %w: "+
+			"the file has records twice, or not in the order of the stream: give each record once, in that order",
+			r.ShardID, r.SequenceNumber, s.sequence, s.where, ErrOrder)
+	}
+	return fmt.Errorf("shard %s has sequence number %s behind %s of %s: %w: "+
+		"the file probably has the same records under another name, or belongs before that one: give each file once, in the order of the stream",
+		r.ShardID, r.SequenceNumber, s.sequence, s.where, ErrOrder)
 }
 
 // reaches checks the first record of a shard, whose number is given, where not

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,10 @@ func place(s source.Source) string {
 	return ""
 }
 
+// copied is what is told of a file whose records do not come after those of another.
+const copied = "sequence numbers of a shard must ascend: the file probably has the same records under another name, or belongs before that one: " +
+	"give each file once, in the order of the stream"
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	a3 := []string{"a#0@100=a/0", "a#1@101=a/1", "a#2@102=a/2"}
@@ -180,8 +185,42 @@ func TestFiles(t *testing.T) {
 			want: []string{"redriven x a#0@107=a/7", "redriven x a#1@103=a/3"},
 		},
 		{
-			name: "a file that is named again later", files: map[string]string{"x": record("a", 0), "y": record("a", 1)}, names: []string{"y", "x", "y"},
-			want: []string{"a#0@101=a/1", "a#1@100=a/0"},
+			name: "a file that is named again later", files: map[string]string{"x": record("a", 1), "y": record("a", 0)}, names: []string{"y", "x", "y"},
+			want: a3[:2],
+		},
+		{name: "a file that is named in two ways", files: map[string]string{"x": records(0, 3)}, names: []string{"x", "./x", "./[x]"}, want: a3},
+		{
+			name: "a file and its copy", files: map[string]string{"x": records(0, 2), "x.gz": records(0, 2)}, names: []string{"x*"},
+			want: append(slices.Clone(a3[:2]), "error: read records: DIR/x.gz:1: shard a has sequence number 100 behind 101 of DIR/x:2: "+copied),
+		},
+		{
+			name: "a copy of what was handled", files: map[string]string{"x": records(0, 2), "x.gz": records(0, 2)}, names: []string{"x*"}, after: after("a", 1, "101"),
+			want: []string{"error: read records: DIR/x.gz:1: shard a has sequence number 100 behind 101 of DIR/x:2: " + copied},
+		},
+		{
+			name: "a later file first", files: map[string]string{"10": records(2, 3), "9": records(0, 2)}, names: []string{"10", "9"},
+			want: []string{"a#0@102=a/2", "error: read records: DIR/9:1: shard a has sequence number 100 behind 102 of DIR/10:1: " + copied},
+		},
+		{
+			name: "a record twice", files: map[string]string{"x": record("a", 0) + record("b", 0) + record("a", 0)}, names: []string{"x"},
+			want: []string{a3[0], "b#0@100=b/0", "error: read records: DIR/x:3: shard a has sequence number 100 behind 100 of DIR/x:1: " +
+				"sequence numbers of a shard must ascend: the file has records twice, or not in the order of the stream: give each record once, in that order"},
+		},
+		{
+			name: "numbers of more digits", files: map[string]string{"x": records(899, 901)}, names: []string{"x"},
+			want: []string{"a#0@999=a/899", "a#1@1000=a/900"},
+		},
+		{
+			name: "numbers that are none cannot be compared", files: map[string]string{"x": strings.ReplaceAll(record("a", 1)+record("a", 0), `"10`, `"x`)}, names: []string{"x"},
+			want: []string{"a#0@x1=a/1", "a#1@x0=a/0"},
+		},
+		{
+			name: "continue past what two files have", files: map[string]string{"x": records(0, 2), "y": records(1, 3)}, names: []string{"x", "y"}, resumes: true,
+			after: after("a", 1, "101"), want: a3[2:],
+		},
+		{
+			name: "continue with a file and its copy", files: map[string]string{"x": records(0, 3), "y": records(0, 3)}, names: []string{"x", "y"}, resumes: true,
+			after: after("a", 1, "101"), want: []string{a3[2], "error: read records: DIR/y:3: shard a has sequence number 102 behind 102 of DIR/x:3: " + copied},
 		},
 		{name: "missing", names: []string{"none"}, want: []string{"error: list DIR/none: stat DIR/none: no such file or directory"}},
 		{name: "no match", names: []string{"none*"}, want: []string{"error: list DIR/none*: no file is there"}},
@@ -204,7 +243,7 @@ func TestFiles(t *testing.T) {
 				case ".":
 					name = dir
 				default:
-					name = filepath.Join(dir, name)
+					name = dir + "/" + name
 				}
 				s.Names = append(s.Names, name)
 			}

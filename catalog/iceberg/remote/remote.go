@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*lake.Lake, error) {
 			location = ""
 		}
 	default:
-		return nil, fmt.Errorf("open catalog: want glue or rest, got %q", o.Kind)
+		return nil, fmt.Errorf("open catalog: want glue, rest or sqlite, got %q", o.Kind)
 	}
 	// The name of a section of iceberg-go's own configuration file, which thus
 	// counts as well.
