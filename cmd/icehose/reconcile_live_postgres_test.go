@@ -218,7 +218,7 @@ func (l *live) relay(ctx context.Context) {
 				i, due := l.committed(part, time.Now().Add(lag))
 				line := bytes.Clone(part)
 				if i == 1 { // a stream of its own: within a shard sequence numbers ascend
-					line = bytes.Replace(line, []byte(`"shardId":"shardId-0`), []byte(`"shardId":"shardId-1`), 1)
+					line = bytes.Replace(line, []byte(`"shardId":"shardId-000000000`), []byte(`"shardId":"shardId-000000001`), 1)
 				}
 				queues[i] = append(queues[i], late{line, due})
 			}
