@@ -9,11 +9,12 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // signals returns a context that is done when a signal asks the process to end:
-// SIGINT, SIGTERM or a hang-up. A second SIGINT or SIGTERM kills it. A hang-up does
-// not, since a terminal that is closed sends more than one; and where it was
+// SIGINT, SIGTERM or a hang-up. A second SIGINT or SIGTERM kills it, unless it comes
+// at once, as timeout sends one to the process and one to its group. A hang-up does not, since a terminal that is closed sends more than one; and where it was
 // ignored from the start, as by nohup, it still is.
 func signals() (ctx context.Context, stop func()) {
 	ctx, deaf := context.Background(), func() {}
@@ -21,7 +22,7 @@ func signals() (ctx context.Context, stop func()) {
 		ctx, deaf = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, restore)
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignal, restore) })
 	// Asked for, it does not kill: writing fails, and the command cleans up. Unlike
 	// one that is ignored, it is as usual in the processes that this one starts.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -30,6 +31,9 @@ func signals() (ctx context.Context, stop func()) {
 		deaf()
 	}
 }
+
+// secondSignal is how long after the first a signal is a second one.
+const secondSignal = time.Second
 
 // errOutputClosed says that whoever read the standard output has left, as head does.
 var errOutputClosed = errors.New("nobody reads the output any more")

@@ -66,8 +66,8 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 		r.all = taken && unread == nil
 	default:
 	}
-	if err == nil && (errors.Is(unread, sinksource.ErrOtherStream) || errors.Is(unread, sinksource.ErrOrder)) {
-		return unread // what it has yielded may have wrong numbers
+	if errors.Is(unread, sinksource.ErrOtherStream) || errors.Is(unread, sinksource.ErrOrder) {
+		return errors.Join(err, unread) // what it has yielded may have wrong numbers
 	}
 	if err == nil {
 		err = r.deliverAll(work)
@@ -180,7 +180,7 @@ func (r *sinkRun) add(ctx context.Context, record sinksource.Record) error {
 func (r *sinkRun) addDamaged(ctx context.Context, record *sinksource.Record) error {
 	f := failure{record: record, reason: string(transform.InvalidJSON), by: "source"}
 	var unkept error
-	if r.rejects == nil {
+	if r.rejects == nil && !r.cmd.Redrive { // there no line has a place in a shard
 		if err := r.deliverAll(ctx); err != nil {
 			return err
 		}

@@ -22,8 +22,9 @@ func checkCopied(folder, location string) error {
 		return err
 	}
 	place := filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)) // database/table
-	own, err := os.Stat(filepath.Join(folder, warehouse, place))
-	if err != nil {
+	here := filepath.Join(folder, warehouse, place)
+	own, err := os.Stat(here)
+	if here == path || err != nil {
 		return nil //nolint:nilerr // the folder has no such table
 	}
 	if there, err := os.Stat(path); err == nil && os.SameFile(own, there) {

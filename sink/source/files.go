@@ -127,7 +127,7 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 	taken := make(map[string]bool)
 	for i, name := range f.Names {
 		paths, err := Expand(name)
-		if errors.Is(err, fs.ErrNotExist) && known[filepath.Clean(name)] != nil {
+		if errors.Is(err, fs.ErrNotExist) && known[name] != nil {
 			continue
 		}
 		if err == nil && len(paths) == 0 && !f.Follow {
@@ -137,10 +137,14 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 			return nil, fmt.Errorf("list %s: %w", name, err)
 		}
 		for _, path := range paths {
-			if taken[path] {
+			same := path
+			if !strings.Contains(path, "..") { // else a link may lead elsewhere
+				same = filepath.Clean(path)
+			}
+			if taken[same] {
 				continue
 			}
-			taken[path] = true
+			taken[same] = true
 			places = append(places, place{i, path})
 		}
 	}
@@ -152,7 +156,7 @@ func Expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && !info.IsDir():
-		return []string{filepath.Clean(name)}, nil
+		return []string{name}, nil
 	case err == nil:
 		entries, err := os.ReadDir(name)
 		if err != nil {

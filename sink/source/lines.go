@@ -44,7 +44,7 @@ func (c *cursor) open(now os.FileInfo) (io.ReadCloser, error) {
 	}
 	// Of another file that begins with all that was read, as a copy that is made
 	// anew does, nothing is missed; where nothing was read, that tells nothing.
-	if plain && errors.Is(err, io.EOF) || err == nil && (!holds || !same && c.read == 0) {
+	if errors.Is(err, io.EOF) || err == nil && (!holds || !same && c.read == 0) {
 		err = errReplaced
 	}
 	if err != nil {

@@ -140,7 +140,7 @@ func (n *numbering) ascends(s *shard, r *kinesis.Record, at place, where string)
 			r.ShardID, r.SequenceNumber, s.sequence, s.where, ErrOrder)
 	}
 	return fmt.Errorf("shard %s has sequence number %s behind %s of %s: %w: "+
-		"the file probably has the same records under another name, or belongs before that one: give each file once, in the order of the stream",
+		"the file probably has the same records under another name, or belongs before that one: give each file once, in the order of the stream; a lake that this run has committed records to has wrong numbers, fill a new one",
 		r.ShardID, r.SequenceNumber, s.sequence, s.where, ErrOrder)
 }
 

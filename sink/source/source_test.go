@@ -105,7 +105,7 @@ func place(s source.Source) string {
 
 // copied is what is told of a file whose records do not come after those of another.
 const copied = "sequence numbers of a shard must ascend: the file probably has the same records under another name, or belongs before that one: " +
-	"give each file once, in the order of the stream"
+	"give each file once, in the order of the stream; a lake that this run has committed records to has wrong numbers, fill a new one"
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
