@@ -14,8 +14,9 @@ import (
 
 // signals returns a context that is done when a signal asks the process to end:
 // SIGINT, SIGTERM or a hang-up. A second SIGINT or SIGTERM kills it, unless it comes
-// at once, as timeout sends one to the process and one to its group. A hang-up does not, since a terminal that is closed sends more than one; and where it was
-// ignored from the start, as by nohup, it still is.
+// at once, as timeout sends one to the process and one to its group. A hang-up does
+// not, since a terminal that is closed sends more than one; and where it was ignored
+// from the start, as by nohup, it still is.
 func signals() (ctx context.Context, stop func()) {
 	ctx, deaf := context.Background(), func() {}
 	if !signal.Ignored(syscall.SIGHUP) {

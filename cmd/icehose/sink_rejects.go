@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
+	"icehose/sink/iceberg"
 	sinksource "icehose/sink/source"
 )
 
@@ -61,7 +61,7 @@ func openRejects(path string, inputs []string, force func(*os.File) error) (*rej
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err == nil && made {
-		err = r.forceEntry()
+		err = iceberg.ForceFolder(filepath.Dir(path), force)
 	}
 	if err == nil {
 		err = r.endLine()
@@ -83,25 +83,13 @@ func notRead(path string, inputs []string) error {
 			if !sameFile(file, path) {
 				continue
 			}
-			if file == filepath.Clean(input) {
+			if file == input {
 				return fmt.Errorf("%s is also read", path)
 			}
 			return fmt.Errorf("%s is also read, as one of %s: keep it in another folder", path, input)
 		}
 	}
 	return nil
-}
-
-// forceEntry forces the file's entry in its folder to the disk.
-func (r *rejects) forceEntry() error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be forced there; NTFS logs its entries
-	}
-	folder, err := os.Open(filepath.Dir(r.file.Name()))
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.force(folder), folder.Close())
 }
 
 // endLine ends the last line, which a full disk or a crash has cut: the next

@@ -53,7 +53,8 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 		return sink.ErrConflict
 	}
 	t.look(current)
-	if err := t.writeBeside(ctx, current, b.Files); err != nil {
+	beside, err := writeBeside(ctx, current, b.Files)
+	if err != nil {
 		return err
 	}
 	tx := current.NewTransaction()
@@ -74,7 +75,7 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	if err := snapshotted(ctx, tx, current, iceberg.Properties{sink.PropertyCommit: b.ID}); err != nil {
 		return err
 	}
-	if err := t.besideForced(ctx, current, b.Files); err != nil {
+	if err := t.store.disk.settled(beside...); err != nil { // the library knows nothing of them
 		return err
 	}
 	if err := tx.SetProperties(b.Properties); err != nil {
@@ -90,18 +91,19 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
 	return err
 }
 
-// writeBeside writes the files that go with a commit.
-func (t *lakeTable) writeBeside(ctx context.Context, current *table.Table, files []sink.File) error {
+// writeBeside writes the files that go with a commit, and returns where they are.
+func writeBeside(ctx context.Context, current *table.Table, files []sink.File) (locations []string, err error) {
 	for _, f := range files {
 		access, location, err := fileAccess(ctx, current, f.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := access.WriteFile(location, f.Data); err != nil {
-			return fmt.Errorf("write file: %w", err)
+			return nil, fmt.Errorf("write file: %w", err)
 		}
+		locations = append(locations, location)
 	}
-	return nil
+	return locations, nil
 }
 
 // snapshotted makes a snapshot of no files where a transaction has made none, so

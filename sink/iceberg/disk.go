@@ -169,7 +169,11 @@ func (d *disk) makeFolder(path string) error {
 	return nil
 }
 
-func (d *disk) syncFolder(path string) error {
+func (d *disk) syncFolder(path string) error { return ForceFolder(path, d.sync) }
+
+// ForceFolder forces the entries of a folder to the disk: a file that is new is
+// lost without its own.
+func ForceFolder(path string, sync func(*os.File) error) error {
 	if runtime.GOOS == "windows" {
 		return nil // a folder cannot be forced there; NTFS logs its entries
 	}
@@ -177,7 +181,7 @@ func (d *disk) syncFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("sync folder: %w", err)
 	}
-	if err := errors.Join(d.sync(folder), folder.Close()); err != nil {
+	if err := errors.Join(sync(folder), folder.Close()); err != nil {
 		return fmt.Errorf("sync folder: %w", err)
 	}
 	return nil

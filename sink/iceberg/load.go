@@ -258,11 +258,8 @@ func (l *Load) commit(ctx context.Context, note sink.LoadNote) error {
 	if _, err = tx.Commit(ctx); err == nil {
 		return nil
 	}
-	if err = conflict(err); errors.Is(err, sink.ErrConflict) {
-		return err
-	}
-	if errors.Is(err, errNotForced) {
-		return err
+	if err = conflict(err); errors.Is(err, sink.ErrConflict) || errors.Is(err, errNotForced) {
+		return err // it did not happen
 	}
 	l.unknown = true
 	if current, look := l.table.current(context.WithoutCancel(ctx)); look == nil {

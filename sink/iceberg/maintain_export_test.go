@@ -9,7 +9,6 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"icehose/catalog"
-
 	"icehose/sink"
 )
 

@@ -2,7 +2,6 @@ package iceberg
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
-
-	"icehose/sink"
 )
 
 // errNotForced is wrapped by the error of a commit that names a file which could
@@ -116,6 +113,12 @@ func (d *disk) forced(names ...string) error {
 	return nil
 }
 
+// settled is forced once every file closed so far has been tried.
+func (d *disk) settled(names ...string) error {
+	d.wait()
+	return d.forced(names...)
+}
+
 // paths returns the names of files.
 func paths(files ...iceberg.DataFile) []string {
 	names := make([]string, len(files))
@@ -125,23 +128,7 @@ func paths(files ...iceberg.DataFile) []string {
 	return names
 }
 
-// besideForced waits until they are on the disk: the library knows nothing of them.
-func (t *lakeTable) besideForced(ctx context.Context, current *table.Table, files []sink.File) error {
-	t.store.disk.wait()
-	for _, f := range files {
-		_, location, err := fileAccess(ctx, current, f.Name)
-		if err != nil {
-			return err
-		}
-		if err := t.store.disk.forced(location); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // lost reports whether a file of w is not on the disk.
 func (t *lakeTable) lost(w *written) bool {
-	t.store.disk.wait()
-	return t.store.disk.forced(paths(slices.Concat(w.rows, w.deletes)...)...) != nil
+	return t.store.disk.settled(paths(slices.Concat(w.rows, w.deletes)...)...) != nil
 }
