@@ -54,3 +54,22 @@ func more(n, needed, end int) int {
 	}
 	return max(needed, min(n, end-n))
 }
+
+// full returns the table to commit now that w has got a row, nil if none has to be.
+func (s *Sink) full(w *writer) *writer {
+	switch {
+	case w == nil:
+		return nil
+	case len(w.changes) >= s.options.FlushRows:
+		return w
+	case s.buffered < s.options.FlushBytes:
+		return nil
+	}
+	largest := w
+	for _, other := range s.writers {
+		if other.size() > largest.size() {
+			largest = other
+		}
+	}
+	return largest
+}

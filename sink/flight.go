@@ -40,6 +40,7 @@ func (s *Sink) landed(w *writer, err error) error {
 // error it returns as well: only one runs at a time, so that a store that fails
 // does so at the same place in every run.
 func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
+	s.stage(ctx, w)
 	whose, err := s.wait()
 	if err != nil && whose == w {
 		return err
@@ -128,5 +129,8 @@ func joinLine(a, b error) error {
 // and commits nothing. The Sink must not be used afterwards.
 func (s *Sink) Abandon() error {
 	_, _ = s.wait() // its outcome is for the next Open to find out
+	for _, w := range s.writers {
+		w.staged.wait()
+	}
 	return s.room.abandon()
 }

@@ -137,6 +137,10 @@ type offsets map[string]spans
 // add notes a record; it reports false if it had been noted before.
 func (o offsets) add(r *Offset) bool {
 	s := o[r.Shard]
+	if n := len(s); n > 0 && s[n-1].to == r.Ordinal { // the next one, as nearly always
+		s[n-1].to, s[n-1].last = r.Ordinal+1, r.Sequence
+		return true
+	}
 	if s.contains(r.Ordinal) {
 		return false
 	}

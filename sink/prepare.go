@@ -2,7 +2,6 @@ package sink
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -30,8 +29,9 @@ func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
 			return nil, err
 		}
 	}
-	f := &flight{offsets: w.offsets.union(seen), segments: w.segments, data: w.data, changes: w.changes}
-	f.batch.Parent, f.batch.ID = w.commitID, rand.Text()
+	f := &flight{offsets: w.offsets.union(seen), segments: w.segments, data: w.data, changes: w.changes, staged: w.arranged()}
+	f.batch.Parent, f.batch.ID = w.commitID, f.staged.id
+	f.batch.Inserts, f.batch.Deletes = f.staged.inserts, f.staged.deletes
 	f.batch.Properties = map[string]string{PropertyCommit: f.batch.ID}
 	text, err := json.Marshal(f.offsets)
 	if err != nil {
@@ -52,31 +52,11 @@ func (w *writer) prepare(ctx context.Context, seen offsets) (*flight, error) {
 	if highest != "" {
 		f.batch.Properties[PropertyHighest] = highest
 	}
-	f.batch.Inserts = Rows{data: w.data, width: len(w.columns)}
-	f.batch.Deletes = Rows{data: w.data, width: len(w.columns), pick: w.key}
-	f.batch.Inserts.starts = make([]int, 0, len(w.changes))
-	for i := range w.changes {
-		w.place(f, &w.changes[i])
-	}
 	if w.guard != nil {
 		f.clock = w.guard.clock.after(w.changes)
 		err = w.remember(ctx, f)
 	}
 	return f, err
-}
-
-// place puts a change into the commit. An equality delete does not touch rows
-// of its own commit, so an update is a delete and an insert of the same key.
-func (w *writer) place(f *flight, c *change) {
-	if c.collapsed {
-		return
-	}
-	if c.live {
-		f.batch.Deletes.starts = append(f.batch.Deletes.starts, c.start)
-	}
-	if !c.deletes {
-		f.batch.Inserts.starts = append(f.batch.Inserts.starts, c.start)
-	}
 }
 
 // remember adds the tombstones and the horizon.
@@ -131,7 +111,7 @@ func (w *writer) launch(f *flight) {
 		w.guard.advance(f.clock)
 		clear(w.latest)
 	}
-	w.data, w.changes = nil, nil
+	w.data, w.changes, w.staged = nil, nil, nil
 }
 
 // settle notes that the flight has landed.

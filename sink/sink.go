@@ -123,9 +123,10 @@ type Options struct {
 	Continue bool
 	// Background lets the commit of a full table run beside Deliver, which then
 	// fills the next buffer: one commit at a time, whose error is returned by
-	// the call that begins the next one. FlushRows and FlushBytes then bound
-	// what is being filled; as much again may be on its way. The context of
-	// the call that began a commit must outlive it.
+	// the call that begins the next one. Files of that next one are written
+	// while it waits, if the store can (Stager). FlushRows and FlushBytes then
+	// bound what is being filled; as much again may be on its way. The context
+	// of the call that began a commit must outlive it.
 	Background bool
 }
 
@@ -160,6 +161,8 @@ type Sink struct {
 	options  Options
 	writers  []*writer // in the order of the pipeline file
 	byTarget map[[2]string]*writer
+	target   [2]string // of the row before, and its writer
+	targeted *writer
 	seen     offsets // records handled by this Sink
 	buffered int     // bytes, of all writers
 	air      *landing
@@ -256,7 +259,11 @@ func (s *Sink) writer(r *Row) *writer {
 	if r == nil {
 		return nil
 	}
-	return s.byTarget[[2]string{r.Database, r.Table}]
+	if s.target[0] != r.Database || s.target[1] != r.Table {
+		s.target = [2]string{r.Database, r.Table}
+		s.targeted = s.byTarget[s.target]
+	}
+	return s.targeted
 }
 
 // take buffers one delivery; w is its table, nil if it has none.
@@ -309,25 +316,6 @@ func (s *Sink) put(w *writer, d *Delivery) error {
 		return err
 	}
 	return nil
-}
-
-// full returns the table to commit now that w has got a row, nil if none has to be.
-func (s *Sink) full(w *writer) *writer {
-	switch {
-	case w == nil:
-		return nil
-	case len(w.changes) >= s.options.FlushRows:
-		return w
-	case s.buffered < s.options.FlushBytes:
-		return nil
-	}
-	largest := w
-	for _, other := range s.writers {
-		if other.size() > largest.size() {
-			largest = other
-		}
-	}
-	return largest
 }
 
 // reject tells of a row of w, or of none, that cannot be written.

@@ -44,6 +44,16 @@ type Checkpointer interface {
 	ReadCheckpoint(ctx context.Context, name string) ([]byte, error)
 }
 
+// A Stager is a Table that can write the files of a batch before it is committed.
+type Stager interface {
+	// Stage writes files of the rows of b, of which nothing but they and the ID is
+	// known, so that Commit of a batch with that ID, which has the same rows, need
+	// not. It makes nothing visible, and if it fails Commit does all of it. It may
+	// be called while the methods of Table for another batch run, but is not
+	// called twice at the same time.
+	Stage(ctx context.Context, b *Batch) error
+}
+
 // A FileCounter is a Table that knows, after a commit, of how many files it is
 // made; -1 for what it cannot tell.
 type FileCounter interface {

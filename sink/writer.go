@@ -43,6 +43,7 @@ type writer struct {
 	latest  map[canon.Hash]int // by key: which of changes is the latest; nil for a changelog
 	keyText []byte
 
+	staged *stage  // of the buffer, or of what it was; nil for none
 	flight *flight // what comes next in the table, nil if nothing is on its way
 	spares *spares
 
@@ -79,6 +80,7 @@ type flight struct {
 	clock    clock
 	data     []byte // that the rows of batch lie in
 	changes  []change
+	staged   *stage
 	highest  *cdc.Position // of the changes seen until then, nil if there was none
 	tried    bool
 }
@@ -331,6 +333,7 @@ func (w *writer) size() int { return len(w.data) + len(w.changes)*200 }
 // has landed, since an error does not always say so.
 func (w *writer) land(ctx context.Context, f *flight) error {
 	var failed error // of the attempt before
+	f.staged.wait()
 	r := w.retry()
 	for {
 		if f.tried {

@@ -32,9 +32,12 @@ func (b *bench) base(yield func(*stream.Change) error) error {
 	return nil
 }
 
-func (b *bench) mixed(yield func(*stream.Change) error) error {
+func (b *bench) mixed(yield func(*stream.Change) error) error { return b.mix(b.changes, yield) }
+
+// mix yields that many of them, or more of the same kind.
+func (b *bench) mix(count int, yield func(*stream.Change) error) error {
 	r := rand.New(rand.NewPCG(1, 1))
-	for n := range b.changes {
+	for n := range count {
 		c := stream.Mixed(r, b.rows, uint64(b.rows+n)) //nolint:gosec // a number of rows
 		if err := yield(&c); err != nil {
 			return err

@@ -40,6 +40,7 @@ func main() {
 	var table stream.Table
 	flag.IntVar(&b.rows, "rows", 1_000_000, "rows of each table")
 	flag.IntVar(&b.changes, "changes", 1_000_000, "changes of them")
+	flag.IntVar(&b.appends, "appends", 4_000_000, "rows that are appended to a changelog of their own, so that the first buffer and the last commit, beside which nothing runs, count little")
 	flag.IntVar(&b.commits, "commits", 2, "commits of 100,000 changes that the engines make, where they make such; a whole run of these takes long")
 	flag.StringVar(&b.python, "python", "", "Python that has the packages of interop/requirements.txt; none: only the sink is measured")
 	flag.StringVar(&b.jars, "jars", "", "comma-separated jars for Spark: Iceberg's runtime and SQLite's driver")
@@ -63,41 +64,39 @@ func main() {
 }
 
 type bench struct {
-	rows, changes, commits int
-	python, jars           string
-	dir                    string // of the lake
-	out                    io.Writer
-	basePart, mixedPart    string
+	rows, changes, appends, commits int
+	python, jars                    string
+	dir                             string // of the lake
+	out                             io.Writer
+	basePart, mixedPart             string
 }
 
 // The tables. All but the changelog are filled with the same rows.
 var (
 	changelog = stream.Table{Name: "changes", Mode: "changelog"}                  //nolint:gochecknoglobals // a constant
+	appended  = stream.Table{Name: "appended", Mode: "changelog"}                 //nolint:gochecknoglobals // a constant
 	equality  = stream.Table{Name: "equality", Mode: "mirror", Reader: "icehose"} //nolint:gochecknoglobals // a constant
 	copied    = stream.Table{Name: "copied", Mode: "mirror", Reader: "pyiceberg"} //nolint:gochecknoglobals // a constant
 )
 
 func (b *bench) run(ctx context.Context) (err error) {
-	if b.rows < 1 || b.changes < 1 || b.commits < 1 {
-		return errors.New("-rows, -changes and -commits: want 1 or more")
+	if min(b.rows, b.changes, b.appends, b.commits) < 1 {
+		return errors.New("-rows, -changes, -appends and -commits: want 1 or more")
 	}
 	if b.dir, err = os.MkdirTemp(b.dir, "bench-sink-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	b.basePart, b.mixedPart = filepath.Join(b.dir, "base"), filepath.Join(b.dir, "mixed")
-	entries := filepath.Join(b.dir, "entries")
-	if err := errors.Join(writePart(b.basePart, equality, b.base), writePart(b.mixedPart, equality, b.mixed), writePart(entries, changelog, b.mixed)); err != nil {
+	if err := errors.Join(writePart(b.basePart, equality, b.base), writePart(b.mixedPart, equality, b.mixed)); err != nil {
 		return err
 	}
 	b.print("%d changes (80 %% updates, 10 %% inserts, 10 %% deletes) of tables of %d rows and ten columns; %s, %d cores of %s\n\n",
 		b.changes, b.rows, runtime.Version(), runtime.NumCPU(), cmp.Or(told("/proc/cpuinfo", "model name"), runtime.GOARCH))
 	b.print("| | changes a commit | seconds | changes/s | opening, seconds | changes/s with opening | peak MB |\n|---|---|---|---|---|---|---|\n")
-	d, err := b.sink(ctx, entries, changelog)
-	if err != nil {
+	if err := errors.Join(b.append(ctx, changelog, b.changes), b.append(ctx, appended, b.appends)); err != nil {
 		return err
 	}
-	b.report("icehose, append to a changelog", sinkRows, b.changes, d)
 	for _, m := range []struct {
 		name  string
 		table stream.Table
@@ -119,6 +118,21 @@ func (b *bench) run(ctx context.Context) (err error) {
 
 // sinkRows is how many changes a commit of the sink has; its default.
 const sinkRows = 100_000
+
+// append measures an append of mixed changes to a changelog.
+func (b *bench) append(ctx context.Context, t stream.Table, count int) (err error) {
+	part := filepath.Join(b.dir, "entries")
+	defer func() { err = errors.Join(err, os.Remove(part)) }()
+	if err := writePart(part, t, func(yield func(*stream.Change) error) error { return b.mix(count, yield) }); err != nil {
+		return err
+	}
+	d, err := b.sink(ctx, part, t)
+	if err != nil {
+		return err
+	}
+	b.report(fmt.Sprintf("icehose, append of %d to a changelog", count), sinkRows, count, d)
+	return nil
+}
 
 // mirror fills a mirror and measures the changes.
 func (b *bench) mirror(ctx context.Context, name string, t stream.Table) error {

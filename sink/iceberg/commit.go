@@ -20,7 +20,8 @@ import (
 
 // Commit implements sink.Table.
 func (t *lakeTable) Commit(ctx context.Context, b *sink.Batch) error {
-	if err := t.commit(ctx, b); err != nil {
+	done, err := t.commit(ctx, b)
+	if err != nil {
 		if errors.Is(err, table.ErrCommitFailed) {
 			err = fmt.Errorf("%w: %w", sink.ErrConflict, err)
 		}
@@ -28,12 +29,8 @@ func (t *lakeTable) Commit(ctx context.Context, b *sink.Batch) error {
 	}
 	t.written = nil
 	// The commit has happened: nothing from here on may say otherwise.
-	current, err := t.current(ctx)
-	if err == nil {
-		t.drop(ctx, current, b.Drop)
-		err = t.maintain(ctx, current)
-	}
-	if err != nil {
+	t.drop(ctx, done, b.Drop)
+	if err := t.maintain(ctx, done); err != nil {
 		t.store.log.WarnContext(ctx, "table maintenance failed", slog.String("table", t.name()), slog.String("error", oneLine(err).Error()))
 	}
 	return nil
@@ -41,54 +38,57 @@ func (t *lakeTable) Commit(ctx context.Context, b *sink.Batch) error {
 
 func (t *lakeTable) name() string { return t.definition.Database() + "." + t.definition.Name() }
 
-func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) error {
+func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) (*table.Table, error) {
 	if t.store.readOnly {
-		return errors.New("lake is open for reading only")
+		return nil, errors.New("lake is open for reading only")
 	}
 	current, err := t.current(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if current.Properties()[sink.PropertyCommit] != b.Parent || b.Snapshot != nil && snapshotID(current) != *b.Snapshot {
-		return sink.ErrConflict
+		return nil, sink.ErrConflict
 	}
+	t.newest.Store(current)
 	t.look(current)
 	beside, err := writeBeside(ctx, current, b.Files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tx := current.NewTransaction()
 	// Pinned to the snapshot just read, the library does not replay the commit
 	// on top of another writer's: the sink decides what to do then.
 	if err := tx.AssertRefSnapshotID(table.MainBranch); err != nil {
-		return err
+		return nil, err
 	}
 	if b.Inserts.Len()+b.Deletes.Len() > 0 {
 		target, err := t.evolved(ctx, tx, current)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := t.stage(ctx, tx, target, b); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := snapshotted(ctx, tx, current, iceberg.Properties{sink.PropertyCommit: b.ID}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.store.disk.settled(beside...); err != nil { // the library knows nothing of them
-		return err
+		return nil, err
 	}
 	if err := tx.SetProperties(b.Properties); err != nil {
-		return err
+		return nil, err
 	}
 	done, err := tx.Commit(ctx)
-	if done != nil && err == nil {
-		if b.Inserts.Len()+b.Deletes.Len() > 0 { // notes alone evolve nothing
-			t.pending = false
-		}
-		t.count(done)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if b.Inserts.Len()+b.Deletes.Len() > 0 { // notes alone evolve nothing
+		t.pending.Store(false)
+	}
+	t.count(done)
+	t.newest.Store(done)
+	return done, nil
 }
 
 // writeBeside writes the files that go with a commit, and returns where they are.
@@ -151,29 +151,11 @@ func (t *lakeTable) stage(ctx context.Context, tx *table.Transaction, target *ta
 	if b.Deletes.Len() > 0 && t.definition.DeleteFormat() == catalog.CopyOnWrite {
 		return t.copyOnWrite(ctx, tx, target, b, summary)
 	}
-	w, spec := t.written, target.Spec()
-	if w == nil || w.batch != b.ID || w.schema != target.Schema().ID || w.spec != spec.ID() || t.lost(w) {
-		w = &written{batch: b.ID, schema: target.Schema().ID, spec: spec.ID()}
-		var err error
-		if b.Deletes.Len() > 0 {
-			if w.deletes, err = t.writeDeletes(ctx, target, b.Deletes); err != nil {
-				return fmt.Errorf("write deletes: %w", err)
-			}
-		}
-		if w.rows, err = t.writeRows(ctx, target, nil, b.Inserts); err != nil {
-			return fmt.Errorf("write rows: %w", err)
-		}
-		t.written = w
+	w, err := t.files(ctx, target, b)
+	if err != nil {
+		return err
 	}
 	return tx.NewRowDelta(summary).AddDeletes(w.deletes...).AddRows(w.rows...).Commit(ctx)
-}
-
-// A written batch is one whose files are there, for another attempt: when only
-// the table's head has moved they are as good as they were.
-type written struct {
-	batch         string
-	schema, spec  int
-	rows, deletes []iceberg.DataFile
 }
 
 // writeDeletes writes equality deletes. Their files say to which partition they

@@ -72,7 +72,7 @@ func widenedKey(t *catalog.Table, current *table.Table) string {
 // evolved returns the table as the transaction will leave it. If it has not the
 // columns of its definition, they are put right in the same transaction.
 func (t *lakeTable) evolved(ctx context.Context, tx *table.Transaction, current *table.Table) (*table.Table, error) {
-	if !t.pending {
+	if !t.pending.Load() {
 		return current, nil
 	}
 	return stageEvolution(ctx, tx, t.definition, current)

@@ -362,9 +362,12 @@ func (s *Store) openTable(ctx context.Context, t *catalog.Table) (*lakeTable, er
 	}
 	columns, _ := t.LakeColumns()
 	opened := &lakeTable{store: s, definition: t, columns: columns, dataFiles: -1, deleteFiles: -1}
-	if opened.pending, err = differs(ctx, t, current); err != nil {
+	pending, err := differs(ctx, t, current)
+	if err != nil {
 		return nil, err
 	}
+	opened.pending.Store(pending)
+	opened.newest.Store(current)
 	return opened, nil
 }
 

@@ -80,7 +80,7 @@ func (s *Store) beginLoad(ctx context.Context, t *catalog.Table, replace bool) (
 	case l.filled && !replace && t.Mode == catalog.Mirror:
 		return nil, ErrNotEmpty
 	}
-	if opened.pending {
+	if opened.pending.Load() {
 		if err := l.evolve(ctx); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,8 @@ func (l *Load) evolve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("evolve table: %w", err)
 	}
-	l.target, l.table.pending = target, false
+	l.target = target
+	l.table.pending.Store(false)
 	return nil
 }
 

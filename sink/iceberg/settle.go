@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -126,9 +125,4 @@ func paths(files ...iceberg.DataFile) []string {
 		names[i] = f.FilePath()
 	}
 	return names
-}
-
-// lost reports whether a file of w is not on the disk.
-func (t *lakeTable) lost(w *written) bool {
-	return t.store.disk.settled(paths(slices.Concat(w.rows, w.deletes)...)...) != nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
@@ -24,9 +25,11 @@ type lakeTable struct {
 	columns    []catalog.Column // lake columns
 	// pending says that the table does not have the columns of the definition
 	// yet: the next commit of rows evolves it.
-	pending bool
-	written *written // of a batch that has not been committed; nil for none
-	meddled bool     // see Meddled
+	pending atomic.Bool
+	written *written                    // of a batch that has not been committed; nil for none
+	ahead   atomic.Pointer[written]     // of one whose commit has not begun; nil for none
+	newest  atomic.Pointer[table.Table] // as it was when last looked at
+	meddled bool                        // see Meddled
 
 	dataFiles, deleteFiles int64 // after the last commit, -1 if unknown
 	merged                 int64 // sequence number at which manifests were merged last, or nothing was to merge

@@ -84,6 +84,7 @@ func RunStoreTests(t *testing.T, open func(t *testing.T) sink.Store) {
 		{"conflict changes nothing", testConflict},
 		{"cancelled commit changes nothing", testCancelled},
 		{"notes only", testNotes},
+		{"files written ahead", testAhead},
 		{"files", testFiles},
 		{"other columns are refused", testOtherColumns},
 		{"many commits", testManyCommits},

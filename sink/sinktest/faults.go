@@ -64,7 +64,10 @@ func (r *run) luckOf(table string) *luck {
 	return r.lucks[table]
 }
 
-var _ sink.Table = (*faultyTable)(nil)
+var (
+	_ sink.Table  = (*faultyTable)(nil)
+	_ sink.Stager = (*faultyTable)(nil)
+)
 
 // read may fail or crash.
 func (s *session) read(l *luck) error {
@@ -137,6 +140,30 @@ func (t *faultyTable) Scan(ctx context.Context, columns []int) iter.Seq2[[][]byt
 			yield(nil, fail)
 		}
 	}
+}
+
+// Stage implements sink.Stager. Of what fails here the sink need not say anything.
+func (t *faultyTable) Stage(ctx context.Context, b *sink.Batch) error {
+	t.gate.RLock()
+	defer t.gate.RUnlock()
+	t.laid.Lock()
+	defer t.laid.Unlock()
+	inner, ok := t.inner.(sink.Stager)
+	luck := t.luckOf(t.definition.Name() + " ahead") // its own: it is called beside commits
+	switch {
+	case t.isCrashed():
+		return errCrash
+	case !ok || t.calm || luck.IntN(8) == 0:
+		t.counted(NotAhead)
+		return fmt.Errorf("%w: nothing written ahead", ErrInjected)
+	}
+	if err := inner.Stage(ctx, b); err != nil {
+		return err
+	}
+	if t.counted(Ahead); luck.IntN(8) == 0 {
+		return fmt.Errorf("%w: written ahead all the same", ErrInjected)
+	}
+	return nil
 }
 
 // Commit implements sink.Table.
@@ -221,6 +248,8 @@ func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Str
 		after = t.luck.IntN(8)
 	}
 	defer t.holdZombie()()
+	t.laid.Lock()
+	defer t.laid.Unlock()
 	t.chaos.Lake.Disk.Arm(part, after)
 	err := t.innerCommit(ctx, b)
 	struck := t.chaos.Lake.Disk.Disarm()
@@ -237,7 +266,10 @@ func (t *faultyTable) storageFault(ctx context.Context, b *sink.Batch, fault Str
 func (t *faultyTable) rivalCommit(ctx context.Context, b *sink.Batch) error {
 	var failed error
 	defer t.holdZombie()()
-	t.chaos.Lake.Disk.Interrupt(".parquet", func() { failed = t.meddle(ctx, t.definition) })
+	t.laid.Lock()
+	defer t.laid.Unlock()
+	part := [...]string{".parquet", ".avro"}[t.luck.IntN(2)] // the first file of rows, and what lists it
+	t.chaos.Lake.Disk.Interrupt(part, func() { failed = t.meddle(ctx, t.definition) })
 	err := t.innerCommit(ctx, b)
 	if t.chaos.Lake.Disk.Disarm() {
 		_ = t.strike(t.luck, RivalCommit) // what comes of it is for the lake to say

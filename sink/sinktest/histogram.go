@@ -61,6 +61,8 @@ const (
 	IndexSpilled      Strike = "index of keys on disk"
 	IndexTakenOver    Strike = "index of keys taken over from an earlier run"
 	IndexRebuilt      Strike = "index of keys on disk built anew"
+	Ahead             Strike = "files written ahead of their commit"
+	NotAhead          Strike = "files not written ahead of their commit, by an error"
 	StorageByName     Strike = "storage error by name"
 	StorageAfterN     Strike = "storage error after n operations"
 	ReadError         Strike = "read error"
@@ -85,7 +87,7 @@ func Strikes() []Strike {
 		OutOfOrder, Redelivered, StaleRedelivery, LateChange, LateAfterDelete, HeldBack, Rewinds, BatchSplit, BatchMerged, BatchPostponed,
 		Superseded, Collapsed, Skipped, RejectedTooOld, MovedByEvolution,
 		CrashBetween, CrashBefore, CrashMidway, CrashAfter, CrashReading, Cancelled, Conflict, RivalCommit, AmbiguousHappened, AmbiguousNot, IndexSpilled, IndexTakenOver, IndexRebuilt,
-		StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded, ZombieOvertook, ZombieBetween,
+		Ahead, NotAhead, StorageByName, StorageAfterN, ReadError, ZombieFenced, ZombieLanded, ZombieOvertook, ZombieBetween,
 	}
 }
 

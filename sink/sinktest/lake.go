@@ -61,8 +61,9 @@ type Table struct {
 	properties map[string]string
 	files      map[string][]byte
 	mu         sync.Mutex
-	meddled    atomic.Int64 // commits of somebody else
-	Commits    int          // commits made
+	ahead      map[string][]string // by batch: the rows whose files were written before its commit
+	meddled    atomic.Int64        // commits of somebody else
+	Commits    int                 // commits made
 }
 
 // OpenTable implements sink.Store. A table that lacks columns of def gets them
@@ -107,8 +108,9 @@ type view struct {
 }
 
 var (
-	_ sink.Table = (*Table)(nil)
-	_ sink.Table = (*view)(nil)
+	_ sink.Table  = (*Table)(nil)
+	_ sink.Table  = (*view)(nil)
+	_ sink.Stager = (*view)(nil)
 )
 
 // Commit implements sink.Table.
@@ -157,6 +159,7 @@ func (t *Table) commit(ctx context.Context, b *sink.Batch, columns []catalog.Col
 	t.mu.Unlock() // others may commit while the files are written
 	err := t.write(b)
 	t.mu.Lock()
+	delete(t.ahead, b.ID)
 	if err != nil {
 		return err
 	}
@@ -197,11 +200,13 @@ func (t *Table) write(b *sink.Batch) error {
 	for _, f := range b.Files {
 		names = append(names, f.Name)
 	}
-	if b.Deletes.Len() > 0 {
-		names = append(names, "deletes.parquet")
-	}
-	if b.Inserts.Len() > 0 {
-		names = append(names, "rows.parquet")
+	t.mu.Lock()
+	ahead, ok := t.ahead[b.ID]
+	t.mu.Unlock()
+	if !ok {
+		names = append(names, rowFiles(b)...)
+	} else if !slices.Equal(ahead, rowTexts(b)) {
+		return errors.New("commit has other rows than were written for it")
 	}
 	for _, name := range append(names, "manifest.avro", "manifest-list.avro", "1.metadata.json") {
 		if err := t.lake.Disk.Write(name); err != nil {
@@ -209,6 +214,50 @@ func (t *Table) write(b *sink.Batch) error {
 		}
 	}
 	return nil
+}
+
+// Stage implements sink.Stager.
+func (t *Table) Stage(ctx context.Context, b *sink.Batch) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	for _, name := range rowFiles(b) {
+		if t.lake.Disk == nil {
+			break
+		}
+		if err := t.lake.Disk.Write(name); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ahead == nil {
+		t.ahead = make(map[string][]string)
+	}
+	t.ahead[b.ID] = rowTexts(b)
+	return nil
+}
+
+// rowFiles names the files of the rows of a batch.
+func rowFiles(b *sink.Batch) (names []string) {
+	if b.Deletes.Len() > 0 {
+		names = append(names, "deletes.parquet")
+	}
+	if b.Inserts.Len() > 0 {
+		names = append(names, "rows.parquet")
+	}
+	return names
+}
+
+// rowTexts makes the rows of batches comparable.
+func rowTexts(b *sink.Batch) (texts []string) {
+	for row := range b.Deletes.All() {
+		texts = append(texts, "delete "+rowText(row, nil))
+	}
+	for row := range b.Inserts.All() {
+		texts = append(texts, "insert "+rowText(row, nil))
+	}
+	return texts
 }
 
 // changed returns the rows after b, or how b breaks the promises of a mirror:

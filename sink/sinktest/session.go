@@ -24,6 +24,7 @@ type session struct {
 	rejected  map[*record]bool
 	cancel    context.CancelFunc
 	gate      sync.RWMutex // held by what it does with the lake
+	laid      sync.Mutex   // held while a fault is laid for a commit, and what is written ahead of the next must not meet it
 	crashed   bool
 	opening   bool  // and nobody has come first yet
 	alone     bool  // it commits in its own calls, and not beside them
