@@ -13,6 +13,7 @@ import (
 	"icehose/reconcile/history"
 	"icehose/reconcile/job"
 	"icehose/sink/iceberg"
+	"icehose/sink/merge"
 )
 
 // maintainCmd keeps the tables of a lake small and quick to plan.
@@ -81,10 +82,12 @@ sink goes on afterwards as if nothing had been. Every commit is whole, so it can
 interrupted at any point; what it wrote in vain is an orphan that a later run removes.
 Give it the --keep-snapshots and --snapshot-age of the sink, if that has any: it knows
 only what the table's own properties say.
-The table of past reconciles, icehose_reconcile_runs, is maintained too where there is one.
+The current table that icehose merge keeps of a changelog (named after it, with _folded)
+is maintained with it, and icehose_reconcile_runs, the table of past reconciles, with all
+of them: each where there is one.
 
 A lake in a directory must not be in use; behind a catalog that is a server, a sink
-that commits meanwhile is made way for. A sink that runs all the time maintains its
+or a merge that commits meanwhile is made way for. A sink that runs all the time maintains its
 tables itself: icehose sink --maintain.
 
 Exit status: 0 done, or planned; 2 it could not be done, and what was committed, as
@@ -130,19 +133,17 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if len(cmd.Table) == 0 {
-		past, err := history.Table(ctx, store.Tables(), job.Database(p))
-		if err != nil {
-			return err
-		}
-		if past != nil {
-			tables = append(tables, past)
-		}
+	if tables, err = cmd.withOthers(ctx, store, p, tables); err != nil {
+		return err
 	}
 	result := &maintainResult{Planned: cmd.Plan}
 	var failed error
 	for _, t := range tables {
-		show := newStage(env.stderr, t.Source, "files", -1)
+		name := t.Source
+		if strings.HasSuffix(t.Name(), catalog.CurrentSuffix) { // it has the source of its changelog
+			name = t.Database() + "." + t.Name()
+		}
+		show := newStage(env.stderr, name, "files", -1)
 		settings.Progress = func(files int, _ int64) { show.add(int64(files)) }
 		var report *iceberg.MaintenanceReport
 		report, failed = store.Maintain(ctx, t, settings)
@@ -164,6 +165,20 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 		return errors.Join(printJSON(env.stdout, result), failed)
 	}
 	return errors.Join(result.writeText(env.stdout), failed)
+}
+
+// withOthers adds the tables that are kept beside those of the pipeline: the
+// current tables of changelogs, and that of past reconciles.
+func (cmd *maintainCmd) withOthers(ctx context.Context, store *iceberg.Store, p *catalog.Pipeline, tables []*catalog.Table) ([]*catalog.Table, error) {
+	tables, err := merge.WithCurrent(ctx, store.Tables().Tables, tables)
+	if err != nil || len(cmd.Table) > 0 {
+		return tables, err
+	}
+	past, err := history.Table(ctx, store.Tables(), job.Database(p))
+	if err == nil && past != nil {
+		tables = append(tables, past)
+	}
+	return tables, err
 }
 
 // maintenance is what the flags say, checked.

@@ -54,9 +54,12 @@ the start of the stream, in order, or those behind it with --continue.
 
 Each record is given once, and sequence numbers ascend within a shard. A file whose
 records do not come after those before them is refused: a file that is there under a
-second name too, plain and compressed say, or that stands behind a later one. A followed
-file keeps its name and only grows; one that was renamed, cut or written anew ends the
-command.
+second name too, plain and compressed say, or that stands behind a later one. The first
+records of the files that are there at the start are compared before anything is
+delivered. The files of a folder or a pattern come by the alphabet, or where sequence
+numbers show that this is their order, by the numbers in their names: part-2 before
+part-10. A followed file keeps its name and only grows; one that had records when it was
+renamed, cut or written anew ends the command.
 
 An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds,
 with status 2 unless everything was read. It is how --follow ends, with status 0.
@@ -67,16 +70,19 @@ commit of its first rows. A table that cannot get it safely is refused: without
 the other tables go on.
 
 A record that fails is logged without values, and with --rejects kept with all of
-them: the file is readable for its owner only. It can be looked at with icehose transform
+them: the file is readable for its owner only. Of those that fail for the same reason
+in the same table the log has 10 an hour, and at the end how many they were. It can be looked at with icehose transform
 --explain, and delivered again with --redrive once its cause is gone. After a crash a
 record can be in it twice. Without --rejects the first record that fails ends the
 command: what came before it is in the lake, and the same command goes on with it.
 
 A line that holds no record (cut, or of another format) is of no shard. Without --rejects
 it ends the command as a record that fails does, and once it is mended the same command
-goes on. With --rejects it is kept as it stands, and again by every later run that reads
-it. Do not mend it in its place then, since what came behind is numbered without it:
-write the mended line into a file of its own, and deliver that with --redrive.
+goes on. Half a record at the end of a file may still be being written: the same command
+goes on once it is whole, and --follow waits for that. With --rejects it is kept as it
+stands, and again by every later run that reads it. Do not mend it in its place then,
+since what came behind is numbered without it: write the mended line into a file of its
+own, and deliver that with --redrive.
 
 Exit status: 0 every record was delivered or dropped (with --follow: until the interrupt),
 1 some failed and were kept, or were no records at all, or the source's numbering has
@@ -108,7 +114,8 @@ func (cmd *sinkCmd) Run(ctx context.Context, env *environment, global *cli) erro
 	if err != nil {
 		return err
 	}
-	r := &sinkRun{cmd: cmd, env: env, pipeline: p, tables: newTallies(p), pending: make(map[string]*shardBatch)}
+	r := &sinkRun{cmd: cmd, env: env, pipeline: p, source: cmd.source(env), tables: newTallies(p), pending: make(map[string]*shardBatch)}
+	r.logged = &recordLog{log: env.log, now: time.Now, seen: make(map[likeness]*alike)}
 	if r.maintenance, err = cmd.maintenance(); err != nil {
 		return err
 	}
@@ -180,9 +187,9 @@ func (cmd *sinkCmd) indexDir() string {
 }
 
 // source is where the records come from.
-func (cmd *sinkCmd) source(env *environment, uneven map[string]sink.Uneven) sinksource.Source {
+func (cmd *sinkCmd) source(env *environment) *sinksource.Files {
 	return &sinksource.Files{
-		Names: cmd.Files, Input: env.stdin, Follow: cmd.Follow && !slices.Contains(cmd.Files, "-"), Continue: cmd.Continue, Redriven: cmd.Redrive, Uneven: uneven,
+		Names: cmd.Files, Input: env.stdin, Follow: cmd.Follow && !slices.Contains(cmd.Files, "-"), Continue: cmd.Continue, Redriven: cmd.Redrive,
 		Wait: func(ctx context.Context) error {
 			timer := time.NewTimer(cmd.Poll)
 			defer timer.Stop()
@@ -198,6 +205,9 @@ func (cmd *sinkCmd) source(env *environment, uneven map[string]sink.Uneven) sink
 
 // run opens the lake and carries the stream into it. An interrupt is no error.
 func (r *sinkRun) run(ctx context.Context) (err error) {
+	if err := r.source.Check(ctx); err != nil {
+		return err
+	}
 	work, release := outlive(ctx, stopWithin)
 	defer release()
 	store, err := r.cmd.OpenLake(ctx, iceberg.Options{Retention: r.maintenance.Retention, Log: r.env.log})
@@ -222,6 +232,7 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 	show := r.showStatus()
 	err = r.carry(ctx, work)
 	show.end()
+	r.logged.end(ctx)
 	if cause := context.Cause(work); err != nil && cause != nil {
 		return fmt.Errorf("stop: %w", cause) // what failed then failed because of it
 	}

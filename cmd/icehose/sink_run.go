@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,13 @@ type sinkRun struct {
 	cmd         *sinkCmd
 	env         *environment
 	pipeline    *catalog.Pipeline
+	source      *sinksource.Files
 	transformer *transform.Transformer
 	sink        *sink.Sink
 	maintenance iceberg.Maintenance
 	maintainer  *iceberg.Maintainer // nil without --maintain
 	rejects     *rejects
+	logged      *recordLog
 	pending     map[string]*shardBatch // by shard
 	delivering  *shardBatch
 	tables      map[string]*tally // by source table
@@ -52,11 +55,12 @@ type shardBatch struct {
 func (r *sinkRun) carry(ctx, work context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	after, uneven := r.sink.Last(), r.sink.Uneven()
+	after := r.sink.Last()
 	for _, last := range after {
 		r.before += last.Ordinal + 1
 	}
-	records, ended := r.read(reading, after, uneven)
+	r.source.Uneven = r.sink.Uneven()
+	records, ended := r.read(reading, after)
 	flush := time.NewTicker(r.cmd.FlushEvery)
 	defer flush.Stop()
 	taken, err := r.take(ctx, work, records, flush.C)
@@ -90,13 +94,13 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 
 // read reads the source until reading is done. Its end, or the error that ends
 // it, is told before records is closed; not that it was stopped.
-func (r *sinkRun) read(reading context.Context, after map[string]sink.Offset, uneven map[string]sink.Uneven) (<-chan sinksource.Record, <-chan error) {
+func (r *sinkRun) read(reading context.Context, after map[string]sink.Offset) (<-chan sinksource.Record, <-chan error) {
 	records, ended := make(chan sinksource.Record, 1024), make(chan error, 1)
 	// On standard input a reader cannot be woken: it is left behind, and ends
 	// with the process.
 	go func() {
 		defer close(records)
-		for record, err := range r.cmd.source(r.env, uneven).Records(reading, after) {
+		for record, err := range r.source.Records(reading, after) {
 			if err != nil {
 				ended <- err
 				return
@@ -205,7 +209,13 @@ type unkeptError struct{ failure }
 
 // Error implements error.
 func (e *unkeptError) Error() string {
-	if e.record.Damaged {
+	switch {
+	case e.record.Unfinished && strings.HasPrefix(e.record.Place, "-:"):
+		return fmt.Sprintf("%s: the input ends in the middle of a record: what came before it is in the lake; give the input again, whole, to go on", e.record.Place)
+	case e.record.Unfinished:
+		return fmt.Sprintf("%s: the file ends in the middle of a record, which may still be being written: what came before it is in the lake; "+
+			"run the same command again once the line has its end, or with --follow, to go on", e.record.Place)
+	case e.record.Damaged:
 		return fmt.Sprintf("%s: %v: want a recording of icehose capture, one record a line: %s: mend the line, or keep what fails with --rejects FILE and go on",
 			e.record.Place, e.record.Fault, `{"shardId":"...","sequenceNumber":"...","data":"..."}`)
 	}
@@ -284,7 +294,9 @@ func (r *sinkRun) settle(ctx context.Context, record *sinksource.Record, result 
 	t.changes++
 	if result.OldKeyLeft {
 		r.oldKeys++
-		r.env.log.WarnContext(ctx, "old key left", slog.String("record_id", result.ID), slog.String("table", result.Table))
+		if r.logged.shows(ctx, likeness{reason: "old_key_left", table: result.Table}) {
+			r.env.log.WarnContext(ctx, "old key left", slog.String("record_id", result.ID), slog.String("table", result.Table))
+		}
 	}
 	switch {
 	case result.Outcome == transform.Ok:
@@ -307,8 +319,14 @@ func (r *sinkRun) settle(ctx context.Context, record *sinksource.Record, result 
 // file of rejects.
 func (r *sinkRun) fail(ctx context.Context, f *failure) error {
 	r.failed.Add(1)
-	r.env.log.ErrorContext(ctx, "record failed", slog.String("record_id", f.record.Offset.Sequence), slog.String("table", f.table),
-		slog.String("column", f.column), slog.String("reason", f.reason), slog.String("stage", f.by), slog.String("place", f.record.Place))
+	like := likeness{reason: f.reason, table: f.table, kept: r.cmd.Rejects}
+	if f.by != "sink" && r.tables[f.table] == nil {
+		like.table = "" // whoever writes the stream chooses the names
+	}
+	if r.logged.shows(ctx, like) {
+		r.env.log.ErrorContext(ctx, "record failed", slog.String("record_id", f.record.Offset.Sequence), slog.String("table", f.table),
+			slog.String("column", f.column), slog.String("reason", f.reason), slog.String("stage", f.by), slog.String("place", f.record.Place))
+	}
 	return r.rejects.write(f)
 }
 

@@ -97,6 +97,8 @@ type MaintenanceReport struct {
 	Manifests        int        `json:"manifests_rewritten"`
 	ExpiredSnapshots int        `json:"expired_snapshots"`
 	Orphans          []Leftover `json:"orphans"`
+
+	files int64 // summaryFiles afterwards
 }
 
 // A Rewrite is one commit that replaced files by fewer.
@@ -155,11 +157,9 @@ func (s *Store) maintainTable(ctx context.Context, t *catalog.Table, m Maintenan
 		return nil, errors.New("lake is open for reading only")
 	}
 	k := &keeper{store: s, table: t, m: m, done: make(map[string]bool), whole: make(map[string]int), report: &MaintenanceReport{Table: t.Database() + "." + t.Name(), Planned: m.Plan, Rewrites: []Rewrite{}, Orphans: []Leftover{}}}
-	before, err := s.Layout(ctx, t)
-	if err != nil {
+	if err := k.layout(ctx, &k.report.Before); err != nil {
 		return nil, err
 	}
-	k.report.Before = before
 	for _, step := range []struct {
 		skip bool
 		run  func(context.Context) error
@@ -174,8 +174,8 @@ func (s *Store) maintainTable(ctx context.Context, t *catalog.Table, m Maintenan
 	if m.Plan {
 		return k.report, nil
 	}
-	after, err := s.Layout(ctx, t)
-	if err != nil {
+	after := Layout{}
+	if err := k.layout(ctx, &after); err != nil {
 		return k.report, err
 	}
 	k.report.After = &after
@@ -190,6 +190,8 @@ type keeper struct {
 	report *MaintenanceReport
 	done   map[string]bool // by partition: its small files were put together
 	whole  map[string]int  // manifests that checkSnapshots has read: how many files they have
+	seen   *liveFiles      // of the snapshot that was read last
+	seenID int64
 }
 
 func (k *keeper) current(ctx context.Context) (*table.Table, error) {
@@ -198,6 +200,35 @@ func (k *keeper) current(ctx context.Context) (*table.Table, error) {
 		return nil, fmt.Errorf("load table: %w", err)
 	}
 	return current, nil
+}
+
+// live reads the files of the newest snapshot, or gives them again: what a
+// snapshot has never changes.
+func (k *keeper) live(ctx context.Context, current *table.Table) (*liveFiles, error) {
+	id := snapshotID(current)
+	if k.seen != nil && k.seenID == id {
+		return k.seen, nil
+	}
+	live, err := readLive(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	k.seen, k.seenID = live, id
+	return live, nil
+}
+
+// layout reads the layout as it is now.
+func (k *keeper) layout(ctx context.Context, l *Layout) error {
+	current, err := k.current(ctx)
+	if err != nil {
+		return err
+	}
+	live, err := k.live(ctx, current)
+	if err != nil {
+		return err
+	}
+	*l, k.report.files = live.layout(current), summaryFiles(current)
+	return nil
 }
 
 // maintenanceID is the property, in the summary of a snapshot that maintenance
@@ -212,15 +243,15 @@ func (k *keeper) mergeManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	layout, err := layoutOf(ctx, current)
-	if err != nil || layout.Manifests < manifestsAt {
+	live, err := k.live(ctx, current) // checked
+	if err != nil || live.manifests < manifestsAt {
 		return err
 	}
-	k.report.Manifests = layout.Manifests
+	k.report.Manifests = live.manifests
 	if k.m.Plan {
 		return nil
 	}
-	_, err = rewriteManifests(ctx, current)
+	_, err = mergeManifests(ctx, current)
 	return err
 }
 
@@ -230,6 +261,10 @@ func rewriteManifests(ctx context.Context, current *table.Table) (*table.Table, 
 	if _, err := readLive(ctx, current); err != nil {
 		return nil, fmt.Errorf("rewrite manifests: %w", err)
 	}
+	return mergeManifests(ctx, current)
+}
+
+func mergeManifests(ctx context.Context, current *table.Table) (*table.Table, error) {
 	tx := current.NewTransaction()
 	if _, err := tx.RewriteManifests(ctx); err != nil {
 		return nil, fmt.Errorf("rewrite manifests: %w", err)
@@ -260,12 +295,6 @@ func (k *keeper) expire(ctx context.Context) error {
 		k.report.ExpiredSnapshots = len(current.Metadata().Snapshots()) - len(staged.Metadata().Snapshots())
 		return nil
 	}
-	if k.m.Retention.expiry(current, now()).keep < len(current.Metadata().Snapshots()) {
-		// The files of those that go are removed, but for what those that stay name.
-		if err := checkSnapshots(ctx, current, k.whole); err != nil {
-			return fmt.Errorf("expire snapshots: %w", err)
-		}
-	}
 	k.report.ExpiredSnapshots, err = expireSnapshots(ctx, current, k.m.Retention, now())
 	return err
 }
@@ -285,7 +314,7 @@ type Maintainer struct {
 	store   *Store
 	tables  []*catalog.Table
 	m       Maintenance
-	files   []int64 // per table: data and delete files after its last run
+	files   []int64 // per table: summaryFiles after its last run
 	orphans bool    // orphans were looked for
 }
 
@@ -319,7 +348,10 @@ func (m *Maintainer) runTable(ctx context.Context, i int, t *catalog.Table) erro
 	if err != nil {
 		return fmt.Errorf("maintain table %s.%s: %w", t.Database(), t.Name(), oneLine(err))
 	}
-	due := summaryFiles(current)-m.files[i] >= int64(m.m.Every) || m.m.Retention.expiry(current, now()).gone >= expireEvery
+	// Compaction by another, and totals that another counts otherwise, may make it less.
+	files := summaryFiles(current)
+	m.files[i] = min(m.files[i], files)
+	due := files-m.files[i] >= int64(m.m.Every) || m.m.Retention.expiry(current, now()).gone >= expireEvery
 	if !due && m.orphans {
 		return nil
 	}
@@ -335,7 +367,7 @@ func (m *Maintainer) runTable(ctx context.Context, i int, t *catalog.Table) erro
 	case err != nil:
 		return err
 	}
-	m.files[i] = int64(report.After.DataFiles + report.After.DeleteFiles)
+	m.files[i] = report.files
 	m.store.log.InfoContext(ctx, "table maintained", slog.String("table", report.Table), slog.Int("rewrites", len(report.Rewrites)),
 		slog.Int("data_files", report.After.DataFiles), slog.Int("delete_files", report.After.DeleteFiles),
 		slog.Int("expired_snapshots", report.ExpiredSnapshots), slog.Int("orphans", len(report.Orphans)))

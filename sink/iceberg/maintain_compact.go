@@ -36,7 +36,7 @@ func (k *keeper) compact(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		live, err := readLive(ctx, current)
+		live, err := k.live(ctx, current)
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func tasksOf(files []liveFile, planned map[string]table.FileScanTask) ([]table.F
 
 // commit commits a rewrite on top of current.
 func (k *keeper) commit(ctx context.Context, current *table.Table, w *rewritten) error {
-	if err := w.check(ctx, current); err != nil {
+	if err := w.check(ctx, k, current); err != nil {
 		return err
 	}
 	tx := current.NewTransaction()
@@ -275,12 +275,12 @@ func (k *keeper) commit(ctx context.Context, current *table.Table, w *rewritten)
 
 // check reports errStale when the table has changed so that the rewrite no
 // longer fits it.
-func (w *rewritten) check(ctx context.Context, current *table.Table) error {
+func (w *rewritten) check(ctx context.Context, k *keeper, current *table.Table) error {
 	snapshot := current.CurrentSnapshot()
 	if snapshot == nil || w.fold && snapshot.SequenceNumber != w.seq {
 		return errStale // the new rows would be newer than a delete that has come meanwhile
 	}
-	live, err := readLive(ctx, current)
+	live, err := k.live(ctx, current)
 	if err != nil {
 		return err
 	}

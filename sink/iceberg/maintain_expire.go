@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
+	"path"
 	"slices"
 	"time"
 
@@ -121,13 +121,16 @@ func (r Retention) expiry(t *table.Table, now time.Time) expiry {
 }
 
 // stage removes the snapshots in a transaction. Of the current line the number
-// decides: the library takes the age of a snapshot from when it came.
+// decides: the library takes the age of a snapshot from when it came. It leaves
+// the files to expireSnapshots, since it would take a damaged manifest as it is.
 func (e *expiry) stage(tx *table.Transaction) error {
-	return tx.ExpireSnapshots(table.WithRetainLast(e.keep), table.WithOlderThan(e.age))
+	return tx.ExpireSnapshots(table.WithRetainLast(e.keep), table.WithOlderThan(e.age), table.WithPostCommit(false))
 }
 
 // expireSnapshots removes the snapshots that do not stay, with the files that
-// only they have, and returns how many.
+// only they have, and returns how many. Damage in what stays is noticed before
+// anything is removed: a file that a lost entry named would look like one that
+// nothing needs.
 func expireSnapshots(ctx context.Context, current *table.Table, r Retention, now time.Time) (int, error) {
 	e := r.expiry(current, now)
 	before := len(current.Metadata().Snapshots())
@@ -138,24 +141,28 @@ func expireSnapshots(ctx context.Context, current *table.Table, r Retention, now
 	if err := e.stage(tx); err != nil {
 		return 0, fmt.Errorf("expire snapshots: %w", err)
 	}
+	left, err := tx.StagedTable()
+	if err != nil {
+		return 0, fmt.Errorf("expire snapshots: %w", err)
+	}
+	files, err := unneeded(ctx, current, left.Table)
+	if err != nil {
+		return 0, fmt.Errorf("expire snapshots: %w", err)
+	}
 	expired, err := tx.Commit(ctx)
-	// Files are removed after the commit, and the library tries some that an
-	// earlier expiry has removed.
-	if err != nil && (expired == nil || !onlyMissing(err)) {
+	if err != nil {
 		return 0, fmt.Errorf("expire snapshots: %w", conflict(err))
 	}
-	return before - len(expired.Metadata().Snapshots()), nil
-}
-
-// onlyMissing reports whether all of the errors joined in err say that a file
-// was not there.
-func onlyMissing(err error) bool {
-	switch joined := err.(type) { //nolint:errorlint // the tree itself is looked at
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyMissing(e) })
-	default:
-		return errors.Is(err, fs.ErrNotExist)
+	gone := before - len(expired.Metadata().Snapshots())
+	// A commit may have come in between: what it names stays.
+	named, err := namedSince(ctx, left.Table, expired)
+	if err == nil {
+		err = removeUnneeded(ctx, expired, slices.DeleteFunc(files, func(file string) bool { return named[path.Base(file)] }))
 	}
+	if err != nil {
+		return gone, fmt.Errorf("remove files of expired snapshots: %w", err)
+	}
+	return gone, nil
 }
 
 // unmerged returns how many snapshots ago manifests were merged, as far as is

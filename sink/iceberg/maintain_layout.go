@@ -14,6 +14,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/sink"
 )
 
@@ -42,6 +43,10 @@ func layoutOf(ctx context.Context, current *table.Table) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
+	return live.layout(current), nil
+}
+
+func (live *liveFiles) layout(current *table.Table) Layout {
 	l := Layout{DataFiles: len(live.data), DeleteFiles: len(live.deletes), Manifests: live.manifests, Snapshots: len(current.Metadata().Snapshots())}
 	for _, f := range live.data {
 		l.Rows += f.file.Count()
@@ -50,7 +55,7 @@ func layoutOf(ctx context.Context, current *table.Table) (Layout, error) {
 	for _, f := range live.deletes {
 		l.DeleteRecords += f.file.Count()
 	}
-	return l, nil
+	return l
 }
 
 // PlanFiles plans a full scan of t, as every reader does, and returns the
@@ -82,7 +87,7 @@ type liveFiles struct {
 }
 
 // readLive reads the manifests of the current snapshot, and reports such as are
-// damaged: see readManifest and checkList.
+// damaged: see lake.ReadManifest and lake.Lists.
 func readLive(ctx context.Context, current *table.Table) (*liveFiles, error) {
 	live := &liveFiles{}
 	snapshot := current.CurrentSnapshot()
@@ -90,20 +95,20 @@ func readLive(ctx context.Context, current *table.Table) (*liveFiles, error) {
 		return live, nil
 	}
 	live.seq = snapshot.SequenceNumber
-	fs, err := current.FS(ctx)
+	lists, err := lake.NewLists(ctx, current, isOurs)
 	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
+		return nil, err
 	}
-	manifests, err := snapshot.Manifests(fs)
+	manifests, err := lists.Of(snapshot)
 	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
+		return nil, err
 	}
 	live.manifests = len(manifests)
 	for _, m := range manifests {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		_, err := readManifest(fs, m, func(e iceberg.ManifestEntry) {
+		_, err := readManifest(lists.FS(), m, func(e iceberg.ManifestEntry) {
 			f := liveFile{file: e.DataFile(), seq: e.SequenceNum()}
 			if f.file.ContentType() == iceberg.EntryContentData {
 				live.data = append(live.data, f)
@@ -115,7 +120,7 @@ func readLive(ctx context.Context, current *table.Table) (*liveFiles, error) {
 			return nil, err
 		}
 	}
-	if err := checkList(current, snapshot, len(live.data), len(live.deletes)); err != nil {
+	if err := lists.Check(snapshot); err != nil {
 		return nil, err
 	}
 	bySequence := func(a, b liveFile) int {
@@ -126,86 +131,41 @@ func readLive(ctx context.Context, current *table.Table) (*liveFiles, error) {
 	return live, nil
 }
 
-// readManifest reads the files of a manifest that are live, and returns how
-// many. The library takes the end of a manifest that was cut behind a block for
-// its end; the list that names it knows better, unless an engine left the
-// numbers out.
+// readManifest reads the files of a manifest that are live, and returns how many.
 func readManifest(fs iceio.IO, m iceberg.ManifestFile, see func(iceberg.ManifestEntry)) (files int, err error) {
-	for e, err := range m.Entries(fs, true) {
-		if err != nil {
-			return 0, fmt.Errorf("read manifest: %w", err)
-		}
-		files++
-		see(e)
-	}
-	added, existing := m.AddedDataFiles(), m.ExistingDataFiles()
-	if want := int(added) + int(existing); added >= 0 && existing >= 0 && files < want {
-		return 0, fmt.Errorf("manifest %s is damaged: it has %d of %d files; restore it, or go back to a snapshot without it", m.FilePath(), files, want)
-	}
-	return files, nil
+	return lake.ReadManifest(fs, m, false, see)
 }
 
-// checkList reports that the manifest list of a snapshot has lost manifests,
-// which its summary shows. Other writers' summaries are not relied on.
-func checkList(t *table.Table, s *table.Snapshot, data, deletes int) error {
-	if !isOurs(t, s) {
-		return nil
-	}
-	for name, files := range map[string]int{"total-data-files": data, "total-delete-files": deletes} {
-		// A number is too small, or missing, where an engine before us wrote none.
-		if want, err := strconv.Atoi(s.Summary.Properties[name]); err == nil && files < want {
-			return fmt.Errorf("manifest list %s is damaged: it names %d files, %s is %d; restore it, or go back to another snapshot", s.ManifestList, files, name, want)
-		}
-	}
-	return nil
-}
-
-// isOurs reports whether a sink or maintenance made a snapshot, or manifests of
-// such a one were merged.
-func isOurs(t *table.Table, s *table.Snapshot) bool {
-	for s != nil && s.Summary != nil {
-		p := s.Summary.Properties
-		if p[sink.PropertyCommit] != "" || p[maintenanceID] != "" {
-			return true
-		}
-		if p["manifests-replaced"] == "" || s.ParentSnapshotID == nil {
-			return false
-		}
-		s = t.SnapshotByID(*s.ParentSnapshotID)
-	}
-	return false
+// isOurs reports whether a sink, a merge or maintenance made a snapshot.
+func isOurs(s *table.Snapshot) bool {
+	return s.Summary.Properties[sink.PropertyCommit] != "" || s.Summary.Properties[maintenanceID] != ""
 }
 
 // checkSnapshots reads the manifests of all snapshots, so that no file is taken
 // for one that nothing speaks of because a damaged one no longer does. It notes
-// in whole how many files those have that are as they should be, and does not
-// read them again: no manifest ever changes.
+// in whole how many files those have that are as they should be, and does not read
+// them again: no manifest ever changes.
 func checkSnapshots(ctx context.Context, current *table.Table, whole map[string]int) error {
-	fs, err := current.FS(ctx)
+	lists, err := lake.NewLists(ctx, current, isOurs)
 	if err != nil {
-		return fmt.Errorf("read manifests: %w", err)
+		return err
 	}
 	for _, s := range current.Metadata().Snapshots() {
-		manifests, err := s.Manifests(fs)
+		manifests, err := lists.Of(&s)
 		if err != nil {
-			return fmt.Errorf("read manifests: %w", err)
+			return err
 		}
-		data, deletes := 0, 0
 		for _, m := range manifests {
-			files, read := whole[m.FilePath()]
-			if !read {
-				if files, err = readManifest(fs, m, func(iceberg.ManifestEntry) {}); err != nil {
-					return errors.Join(ctx.Err(), err)
-				}
-				whole[m.FilePath()] = files
+			if _, read := whole[m.FilePath()]; read {
+				continue
 			}
-			if m.ManifestContent() == iceberg.ManifestContentData {
-				data += files
-			} else {
-				deletes += files
+			files, err := readManifest(lists.FS(), m, func(iceberg.ManifestEntry) {})
+			if err != nil {
+				return errors.Join(ctx.Err(), err)
 			}
+			whole[m.FilePath()] = files
 		}
-		if err := errors.Join(ctx.Err(), checkList(current, &s, data, deletes)); err != nil {
+		if err := errors.Join(ctx.Err(), lists.Check(&s)); err != nil {
 			return err
 		}
 	}

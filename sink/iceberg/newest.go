@@ -57,16 +57,16 @@ func (s *Store) newestCommit(ctx context.Context, t *catalog.Table, snapshotID i
 		if m.ManifestContent() != iceberg.ManifestContentData {
 			continue
 		}
-		for e, err := range m.Entries(files, true) {
-			if err != nil {
-				return newest, err
-			}
+		_, err := readManifest(files, m, func(e iceberg.ManifestEntry) {
 			// A timestamp's bound is its microseconds, little-endian.
 			if bound := e.DataFile().UpperBoundValues()[field.ID]; len(bound) == 8 {
 				if at := time.UnixMicro(int64(binary.LittleEndian.Uint64(bound))).UTC(); at.After(newest) {
 					newest = at
 				}
 			}
+		})
+		if err != nil {
+			return newest, err
 		}
 	}
 	return newest, nil

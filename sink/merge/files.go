@@ -2,26 +2,34 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/apache/iceberg-go"
-	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
 	lake "icehose/catalog/iceberg"
 	"icehose/internal/canon/canonarrow"
+	"icehose/sink"
 )
 
 // findFiles lists the files of the changelog, and those with rows that are new.
+// A damaged manifest is an error: what it has lost would pass for merged.
 func (p *plan) findFiles(ctx context.Context) error {
 	if p.done() {
 		return nil
 	}
+	files, err := newFileLists(ctx, p.log)
+	if err != nil {
+		return err
+	}
+	if _, err := files.of(ctx, p.log.Metadata().SnapshotByID(p.to)); err != nil {
+		return fmt.Errorf("list files of the changelog: %w", err)
+	}
 	p.scan = p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1))
-	var err error
 	if p.tasks, err = lake.Files(ctx, p.scan); err != nil {
 		return fmt.Errorf("list files of the changelog: %w", err)
 	}
@@ -29,15 +37,11 @@ func (p *plan) findFiles(ctx context.Context) error {
 		p.added = p.tasks
 		return nil
 	}
-	before, err := lake.Files(ctx, p.log.Scan(table.WithSnapshotID(p.from)))
+	known, err := files.of(ctx, p.log.Metadata().SnapshotByID(p.from))
 	if err != nil {
 		return fmt.Errorf("list files of snapshot %d: %w", p.from, err)
 	}
-	known := make(map[string]bool, len(before))
-	for i := range before {
-		known[before[i].File.FilePath()] = true
-	}
-	again, err := p.compacted(ctx, known)
+	again, err := p.compacted(files, known)
 	if err != nil {
 		return fmt.Errorf("list files that compaction wrote: %w", err)
 	}
@@ -52,11 +56,72 @@ func (p *plan) findFiles(ctx context.Context) error {
 	return nil
 }
 
+// fileLists reads the data files of snapshots, each manifest once.
+type fileLists struct {
+	*lake.Lists
+	read map[string][]string // by manifest: its live data files
+}
+
+func newFileLists(ctx context.Context, log *table.Table) (*fileLists, error) {
+	lists, err := lake.NewLists(ctx, log, func(s *table.Snapshot) bool { return s.Summary.Properties[sink.PropertyCommit] != "" })
+	if err != nil {
+		return nil, err
+	}
+	return &fileLists{Lists: lists, read: make(map[string][]string)}, nil
+}
+
+// of returns the data files of a snapshot, and checks its delete files' manifests
+// as well.
+func (l *fileLists) of(ctx context.Context, s *table.Snapshot) (map[string]bool, error) {
+	manifests, err := l.Of(s)
+	if err == nil {
+		err = l.Check(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]bool)
+	for _, m := range manifests {
+		files, ok := l.read[m.FilePath()]
+		if !ok {
+			_, err := lake.ReadManifest(l.FS(), m, false, func(e iceberg.ManifestEntry) {
+				if m.ManifestContent() == iceberg.ManifestContentData {
+					files = append(files, e.DataFile().FilePath())
+				}
+			})
+			if err = errors.Join(ctx.Err(), err); err != nil {
+				return nil, err
+			}
+			l.read[m.FilePath()] = files
+		}
+		for _, path := range files {
+			all[path] = true
+		}
+	}
+	return all, nil
+}
+
+// checkCurrent reads the manifests of the current table. A row that a damaged one
+// hides would be inserted beside the one that is there.
+func (p *plan) checkCurrent(ctx context.Context) error {
+	if p.current == nil || p.current.CurrentSnapshot() == nil {
+		return nil
+	}
+	files, err := newFileLists(ctx, p.current)
+	if err == nil {
+		_, err = files.of(ctx, p.current.CurrentSnapshot())
+	}
+	if err != nil {
+		return fmt.Errorf("list files of the current table: %w", err)
+	}
+	return nil
+}
+
 // compacted returns the files that compactions since from have written out of
 // known files and out of each other. One that has taken in a new file as well has
 // written new files: nothing tells whose rows went where. None are returned if
 // snapshots in between have expired.
-func (p *plan) compacted(ctx context.Context, known map[string]bool) (map[string]bool, error) {
+func (p *plan) compacted(files *fileLists, known map[string]bool) (map[string]bool, error) {
 	var replaced []*table.Snapshot
 	at := p.log.Metadata().SnapshotByID(p.to)
 	for ; at != nil && at.SnapshotID != p.from; at = p.parent(at) {
@@ -68,14 +133,13 @@ func (p *plan) compacted(ctx context.Context, known map[string]bool) (map[string
 	if at == nil || len(replaced) == 0 {
 		return out, nil
 	}
-	fs, err := p.log.FS(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, s := range slices.Backward(replaced) {
-		added, removed, err := changedFiles(fs, s)
+		added, removed, err := files.changed(s)
 		if err != nil {
 			return nil, err
+		}
+		if int64(len(removed)) < summaryCount(s, "deleted-data-files") {
+			continue // its list has lost some
 		}
 		if slices.ContainsFunc(removed, func(path string) bool { return !known[path] && !out[path] }) {
 			continue
@@ -96,9 +160,9 @@ func (p *plan) parent(s *table.Snapshot) *table.Snapshot {
 	return p.log.Metadata().SnapshotByID(*s.ParentSnapshotID)
 }
 
-// changedFiles lists the data files that a snapshot has added and removed.
-func changedFiles(fs iceio.IO, s *table.Snapshot) (added, removed []string, err error) {
-	manifests, err := s.Manifests(fs)
+// changed lists the data files that a snapshot has added and removed.
+func (l *fileLists) changed(s *table.Snapshot) (added, removed []string, err error) {
+	manifests, err := l.Of(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,10 +170,7 @@ func changedFiles(fs iceio.IO, s *table.Snapshot) (added, removed []string, err 
 		if m.SnapshotID() != s.SnapshotID || m.ManifestContent() != iceberg.ManifestContentData {
 			continue
 		}
-		for e, err := range m.Entries(fs, false) {
-			if err != nil {
-				return nil, nil, err
-			}
+		_, err := lake.ReadManifest(l.FS(), m, true, func(e iceberg.ManifestEntry) {
 			switch e.Status() {
 			case iceberg.EntryStatusADDED:
 				added = append(added, e.DataFile().FilePath())
@@ -117,6 +178,9 @@ func changedFiles(fs iceio.IO, s *table.Snapshot) (added, removed []string, err 
 				removed = append(removed, e.DataFile().FilePath())
 			case iceberg.EntryStatusEXISTING:
 			}
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	return added, removed, nil

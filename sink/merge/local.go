@@ -70,6 +70,9 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	if err != nil {
 		return nil, fmt.Errorf("load current table: %w", err)
 	}
+	if err := p.checkCurrent(ctx); err != nil {
+		return nil, err
+	}
 	m := newLocalRun(p)
 	if err := m.read(ctx, result); err != nil {
 		return nil, err

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	icecatalog "github.com/apache/iceberg-go/catalog"
+
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 )
 
 // Changelogs returns the tables of p that are to be merged: those that are named,
@@ -29,6 +32,26 @@ func Changelogs(p *catalog.Pipeline, names []string) ([]*catalog.Table, error) {
 		return nil, errors.New("no table is a changelog: nothing to merge")
 	}
 	return tables, nil
+}
+
+// WithCurrent returns tables of a pipeline, each changelog followed by its current
+// table if the lake has one.
+func WithCurrent(ctx context.Context, tables lake.Tables, of []*catalog.Table) (all []*catalog.Table, err error) {
+	for _, t := range of {
+		all = append(all, t)
+		if t.Mode != catalog.Changelog {
+			continue
+		}
+		current := t.Current()
+		_, err := tables.LoadTable(ctx, icecatalog.ToIdentifier(current.Database(), current.Name()))
+		switch {
+		case err == nil:
+			all = append(all, current)
+		case !errors.Is(err, icecatalog.ErrNoSuchTable) && !errors.Is(err, icecatalog.ErrNoSuchNamespace):
+			return nil, fmt.Errorf("find current table %s.%s: %w", current.Database(), current.Name(), err)
+		}
+	}
+	return all, nil
 }
 
 // Each merges one table after the other, with one. A table that cannot be merged

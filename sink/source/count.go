@@ -15,13 +15,13 @@ import (
 // the last record of every shard that some tables have and others have nothing
 // of: it must be where it was, or the files do not begin with the stream. What
 // can be read only once is not counted.
-func (f *Files) count(ctx context.Context, n *numbering) error {
+func (f *Files) count(ctx context.Context, l *listing, n *numbering) error {
 	left := maps.Clone(n.uneven)
 	maps.DeleteFunc(left, func(key string, _ sink.Uneven) bool { _, all := n.after[key]; return all })
 	if len(left) == 0 || f.Continue || f.Redriven || slices.Contains(f.Names, "-") {
 		return nil
 	}
-	places, err := f.list(nil)
+	places, err := f.list(l)
 	if err != nil {
 		return err
 	}
@@ -30,9 +30,11 @@ func (f *Files) count(ctx context.Context, n *numbering) error {
 			return nil
 		}
 	}
+	own := f.newListing() // of this reading
+	defer own.close()
 	counted := &numbering{uneven: maps.Clone(left), shards: make(map[string]*shard)}
 	for _, at := range places {
-		err := f.readFile(ctx, &cursor{place: at}, counted, func(r Record, _ error) bool {
+		err := f.readFile(ctx, own, &cursor{place: at}, counted, func(r Record, _ error) bool {
 			if u, ok := left[r.Offset.Shard]; ok && !r.Damaged && r.Offset.Ordinal >= u.Last.Ordinal {
 				delete(left, r.Offset.Shard)
 			}

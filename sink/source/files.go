@@ -21,11 +21,13 @@ import (
 
 // Files are recorded streams: files of package cdc/kinesis, plain, .gz or .zst.
 // They are one stream, in the order of Names and, of a folder or a pattern, of
-// the alphabet. A shard may go on from file to file but never back, since its
-// records would be numbered otherwise the next time. Within a shard sequence
-// numbers ascend, as a stream gives them out; what does not is ErrOrder. A file
-// that is followed keeps its name and only grows: one that holds no more what
-// was read of it is an error.
+// the alphabet, or of the numbers in their names (part-2 before part-10) where
+// sequence numbers show that this is the stream's. A shard may go on from file to
+// file but never back, since its records would be numbered otherwise the next
+// time. Within a shard sequence numbers ascend, as a stream gives them out; what
+// does not is ErrOrder, before anything is yielded if the first records of the
+// files that are there show it (Check). A file that is followed keeps its name
+// and only grows: one that holds no more what was read of it is an error.
 type Files struct {
 	// Names are files, folders (what they hold that ends in .ndjson, .json or
 	// .jsonl, compressed or not), patterns as of filepath.Match, or one "-"
@@ -51,6 +53,8 @@ type Files struct {
 	// Redriven says that the records failed before and come from a file of
 	// failures, which is a stream of its own, known by the file's name.
 	Redriven bool
+
+	checked map[string][]opening // what Check has seen
 }
 
 var _ Source = (*Files)(nil)
@@ -63,10 +67,11 @@ const maxLine = 64 << 20
 type place struct {
 	name int // index in Names
 	path string
+	by   *order // of the files of that name
 }
 
 func (p place) before(q place) bool {
-	return p.name < q.name || p.name == q.name && p.path < q.path
+	return p.name < q.name || p.name == q.name && p.by.compare(p.path, q.path) < 0
 }
 
 func (p place) base() string { return filepath.Base(p.path) }
@@ -75,9 +80,14 @@ func (p place) base() string { return filepath.Base(p.path) }
 func (f *Files) Records(ctx context.Context, after map[string]sink.Offset) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		n := &numbering{after: after, resumes: f.Continue, uneven: f.Uneven, redriven: f.Redriven, shards: make(map[string]*shard)}
-		err := f.count(ctx, n)
+		l := f.newListing()
+		defer l.close()
+		err := f.check(ctx, l, after)
 		if err == nil {
-			err = f.read(ctx, n, yield)
+			err = f.count(ctx, l, n)
+		}
+		if err == nil {
+			err = f.read(ctx, l, n, yield)
 		}
 		if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
 			yield(Record{}, err)
@@ -88,26 +98,28 @@ func (f *Files) Records(ctx context.Context, after map[string]sink.Offset) iter.
 // errStop is returned inside when the receiver wants no more.
 var errStop = errors.New("stop")
 
-func (f *Files) read(ctx context.Context, n *numbering, yield func(Record, error) bool) error {
+func (f *Files) read(ctx context.Context, l *listing, n *numbering, yield func(Record, error) bool) error {
 	if slices.Contains(f.Names, "-") {
 		if len(f.Names) > 1 {
 			return errors.New("read records: standard input cannot be read along with files")
 		}
 		return f.readInput(ctx, n, yield)
 	}
-	cursors := make(map[string]*cursor)
 	for {
-		places, err := f.list(cursors)
+		places, err := f.list(l)
 		if err != nil {
 			return err
 		}
+		if path := l.lost(); path != "" {
+			return fmt.Errorf("read records: %s: %w", path, errReplaced)
+		}
 		for _, at := range places {
-			c := cursors[at.path]
+			c := l.cursors[at.path]
 			if c == nil {
 				c = &cursor{place: at}
-				cursors[at.path] = c
+				l.cursors[at.path] = c
 			}
-			if err := f.readFile(ctx, c, n, yield); err != nil {
+			if err := f.readFile(ctx, l, c, n, yield); err != nil {
 				return err
 			}
 		}
@@ -120,14 +132,14 @@ func (f *Files) read(ctx context.Context, n *numbering, yield func(Record, error
 	}
 }
 
-// list returns the files that are there, in order. known are those of before:
-// one of them may be gone.
-func (f *Files) list(known map[string]*cursor) ([]place, error) {
+// list returns the files that are there, in order. One that was read before may
+// be gone.
+func (f *Files) list(l *listing) ([]place, error) {
 	var places []place
 	taken := make(map[string]bool)
 	for i, name := range f.Names {
 		paths, err := Expand(name)
-		if errors.Is(err, fs.ErrNotExist) && known[name] != nil {
+		if errors.Is(err, fs.ErrNotExist) && l.cursors[name] != nil {
 			continue
 		}
 		if err == nil && len(paths) == 0 && !f.Follow {
@@ -136,6 +148,7 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", name, err)
 		}
+		var group []place
 		for _, path := range paths {
 			same := path
 			if !strings.Contains(path, "..") { // else a link may lead elsewhere
@@ -145,8 +158,12 @@ func (f *Files) list(known map[string]*cursor) ([]place, error) {
 				continue
 			}
 			taken[same] = true
-			places = append(places, place{i, path})
+			group = append(group, place{i, path, &l.orders[i]})
 		}
+		if len(group) > 1 {
+			group = f.arrange(l, group)
+		}
+		places = append(places, group...)
 	}
 	return places, nil
 }
@@ -208,8 +225,11 @@ func (f *Files) readInput(ctx context.Context, n *numbering, yield func(Record, 
 }
 
 // readFile yields what a file has beyond the cursor.
-func (f *Files) readFile(ctx context.Context, c *cursor, n *numbering, yield func(Record, error) bool) error {
+func (f *Files) readFile(ctx context.Context, l *listing, c *cursor, n *numbering, yield func(Record, error) bool) error {
 	info, err := os.Stat(c.place.path)
+	if err == nil && c.file != nil && c.read == 0 && !os.SameFile(c.file, info) && l.wasEmpty(c.file) {
+		*c = cursor{place: c.place} // with the other file nothing is lost
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.file != nil:
 		return nil // read and taken away
@@ -217,49 +237,69 @@ func (f *Files) readFile(ctx context.Context, c *cursor, n *numbering, yield fun
 		return fmt.Errorf("read records: %w", err)
 	case c.file != nil && c.unchanged(info):
 		return nil
-	case c.file != nil && info.Size() < c.file.Size():
+	case c.file != nil && info.Size() < c.file.Size() && os.SameFile(c.file, info):
 		return fmt.Errorf("read records: %s has shrunk while it was followed", c.place.path)
 	}
+	grows := f.Follow && info.Mode().IsRegular()
 	in, err := c.open(info)
 	switch {
-	case f.Follow && isCut(err):
+	case grows && isCut(err):
+	case isCut(err):
+		return cutError(c, err)
 	case err != nil:
 		return fmt.Errorf("read records: %s: %w", c.place.path, err)
 	default:
 		defer in.Close() //nolint:errcheck // what was read is checked as it is read
-		if err := f.lines(ctx, c, in, !f.Follow, n, yield); err != nil {
+		if err := f.lines(ctx, c, in, !grows, n, yield); err != nil {
 			return err
 		}
 	}
 	c.mark.settle()
 	c.file = info
+	if grows {
+		l.hold(c)
+	}
 	return nil
 }
 
 // isCut says that a compressed file ends in the middle.
 func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) }
 
-// lines yields the records of in; last says that nothing will follow.
+// cutError is the error about compressed records that end in the middle.
+func cutError(c *cursor, err error) error {
+	advice := "read it again once it is whole, or follow it"
+	if c.place.path == "-" {
+		advice = "read it again from its start"
+	}
+	return fmt.Errorf("read records: %s:%d: ends in the middle, and may still be being written: %s: %w", c.place.path, c.lines+1, advice, err)
+}
+
+// lines yields the records of in; last says that nothing will follow. Else a
+// line without its end counts only when it is a whole record: those of files
+// behind it are numbered after it.
 func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n *numbering, yield func(Record, error) bool) error {
 	lines := newLines(in)
 	for {
 		text, err := lines.next()
 		whole := err == nil
-		if err != nil && (!isCut(err) || !errors.Is(err, io.EOF) && last) {
+		switch {
+		case err != nil && !isCut(err):
 			return fmt.Errorf("read records: %s:%d: %w", c.place.path, c.lines+1, err)
+		case err != nil && !errors.Is(err, io.EOF) && last:
+			return cutError(c, err)
 		}
-		if !whole && (!last || len(text) == 0) {
+		c.seen = c.read + int64(len(text))
+		if !whole && (len(text) == 0 || !last && !isRecord(text)) {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return errStop
 		}
-		c.lines++
-		c.read += int64(len(text))
+		c.read = c.seen
 		if f.Follow {
 			c.mark.add(text)
 		}
-		if err := f.line(c, text, n, yield); err != nil {
+		if err := f.line(c, text, whole, n, yield); err != nil {
 			return err
 		}
 		if !whole {
@@ -268,16 +308,25 @@ func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n
 	}
 }
 
-// line yields the record of one line.
-func (f *Files) line(c *cursor, text []byte, n *numbering, yield func(Record, error) bool) error {
+// line yields the record of one line, which may be the rest of one whose record
+// was yielded before it had an end.
+func (f *Files) line(c *cursor, text []byte, whole bool, n *numbering, yield func(Record, error) bool) error {
 	text = trim(text)
+	rest := c.unended
+	if c.unended = !whole; !rest {
+		c.lines++
+	}
 	if len(text) == 0 {
 		return nil
+	}
+	if rest {
+		return fmt.Errorf("read records: %s:%d: line goes on behind its record", c.place.path, c.lines)
 	}
 	out := Record{Place: c.place.path + ":" + strconv.Itoa(c.lines)}
 	record, err := kinesis.Parse(text)
 	if err != nil {
 		out.Damaged, out.Fault, out.Data = true, err, slices.Clone(text)
+		out.Unfinished = !whole && isUnfinished(text)
 	} else {
 		o, handled, err := n.number(&record, c.place, out.Place)
 		if err != nil {

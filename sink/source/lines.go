@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,12 @@ import (
 type cursor struct {
 	place place
 	read  int64 // bytes of whole lines, decompressed
+	seen  int64 // bytes, with those of a line that has no end yet
 	lines int
 	file  os.FileInfo // as it was before it was last read; nil before that
 	mark  mark        // of what was read, when it is followed
+
+	unended bool // the last line that was read has no end
 }
 
 // unchanged says that a file that was read has not been touched since.
@@ -43,7 +47,8 @@ func (c *cursor) open(now os.FileInfo) (io.ReadCloser, error) {
 		holds, err = c.mark.holds(in, c.read)
 	}
 	// Of another file that begins with all that was read, as a copy that is made
-	// anew does, nothing is missed; where nothing was read, that tells nothing.
+	// anew does, nothing is missed; where nothing was read, that tells nothing,
+	// and what was empty does not come here.
 	if errors.Is(err, io.EOF) || err == nil && (!holds || !same && c.read == 0) {
 		err = errReplaced
 	}
@@ -78,6 +83,18 @@ func (l *lines) next() ([]byte, error) {
 			return l.text, err
 		}
 	}
+}
+
+// isRecord says that a text is a whole record: nothing can follow it in its line.
+func isRecord(text []byte) bool {
+	_, err := kinesis.Parse(trim(text))
+	return err == nil
+}
+
+// isUnfinished says that a text is the beginning of a JSON object.
+func isUnfinished(text []byte) bool {
+	var object json.RawMessage
+	return text[0] == '{' && errors.Is(json.NewDecoder(bytes.NewReader(text)).Decode(&object), io.ErrUnexpectedEOF)
 }
 
 // trim takes off what JSON ignores around an object.

@@ -42,8 +42,11 @@ type Record struct {
 	// Damaged says that Data is not a record's but what stood in place of one.
 	// Nobody knows its shard, so it has no offset, and comes on every reading.
 	Damaged bool
-	Fault   error  // why nothing could be read of a damaged one, without what stands there
-	Place   string // where it stands, for people: FILE:LINE
+	// Unfinished says that a damaged one is the beginning of a record at the end
+	// of its file: it may still be being written.
+	Unfinished bool
+	Fault      error  // why nothing could be read of a damaged one, without what stands there
+	Place      string // where it stands, for people: FILE:LINE
 }
 
 // ErrOtherStream is wrapped by the error that says that the records cannot be
@@ -72,6 +75,9 @@ type shard struct {
 	sequence string // of the last record that was numbered and has a decimal one
 	where    string // it stands, FILE:LINE
 	in       place
+
+	bare  bool // it has a record without a decimal sequence number
+	jumps bool // it went on in a file that the alphabet has before its last one
 }
 
 // number returns the offset of a record, which stands in a file at FILE:LINE,
@@ -95,6 +101,7 @@ func (n *numbering) number(r *kinesis.Record, at place, where string) (o sink.Of
 	} else if at.before(s.place) {
 		return o, false, fmt.Errorf("file has a record of shard %s that came after a later file had begun it: their order would be another on the next reading", r.ShardID)
 	}
+	s.jumps = s.jumps || at.jumps(s.place)
 	s.place = at
 	last, resumed := n.after[key]
 	if resumed && n.resumes {
@@ -123,12 +130,17 @@ func (n *numbering) number(r *kinesis.Record, at place, where string) (o sink.Of
 // ascends checks that a record that is about to be numbered comes after the one
 // before it in its shard. A record that has the same number is refused too, as
 // precedes does: nobody could tell on the next reading which of both was handled.
+// One without a number is refused where files do not come by the alphabet: in a
+// lake that was filled by it its place is another, and nothing else would tell.
 func (n *numbering) ascends(s *shard, r *kinesis.Record, at place, where string) error {
 	if n.redriven {
 		return nil // in the order in which they failed, some of them twice
 	}
 	c, err := compareSequences(r.SequenceNumber, cmp.Or(s.sequence, "0"))
+	s.bare = s.bare || err != nil
 	switch {
+	case s.bare && s.jumps:
+		return fmt.Errorf("shard %s has records without a decimal sequence number, and files that do not come by the alphabet: nothing tells their order: give each file by its name", r.ShardID)
 	case err != nil:
 		return nil //nolint:nilerr // no decimal number: nothing to compare
 	case s.sequence == "" || c > 0:
