@@ -53,8 +53,11 @@ func (s *session) rise() error {
 	before := s.zombieCommits()
 	var err error
 	for n := s.r.IntN(4); err == nil && n > 0 && len(s.batches) > 0; n-- {
-		if err = s.deliverBatch(); err == nil {
+		switch err = s.deliverBatch(); {
+		case err == nil:
 			s.batches = s.batches[1:]
+		case errors.Is(err, errAgain): // it is told of what struck a commit before the pause
+			err = nil
 		}
 	}
 	if err == nil && s.r.IntN(2) == 0 {
@@ -69,6 +72,8 @@ func (s *session) rise() error {
 	case errors.Is(err, errEnded):
 		s.counted(ZombieFenced)
 		return s.bury()
+	case errors.Is(err, errAgain):
+		return nil
 	case err != nil:
 		return err
 	case s.r.IntN(3) == 0:
