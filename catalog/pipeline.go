@@ -96,7 +96,8 @@ const (
 type Nulls string
 
 // The settings of nulls. With NullsIncluded a column that is missing for
-// another reason fails; with NullsOmitted a missing column is null.
+// another reason fails; with NullsOmitted a missing column is null, unless the
+// source has no null in it (not_null).
 const (
 	NullsIncluded Nulls = "included"
 	NullsOmitted  Nulls = "omitted"

@@ -22,8 +22,34 @@ type SourceSchema struct {
 	// Unknown lists what the format cannot tell; those fields are zero and
 	// mean nothing.
 	Unknown []Aspect
-	Tables  []*SourceTable // by schema and name
+	// KnowsEarlier says that the source tells what is in rows from before a
+	// column was added: see SourceColumn.Earlier.
+	KnowsEarlier bool
+	Tables       []*SourceTable // by schema and name
+	// LeftOut lists what is no table to read from, as far as the format tells.
+	LeftOut []LeftOut
 }
+
+// A LeftOut is a relation of the source whose changes cannot be had.
+type LeftOut struct {
+	Schema, Name string
+	Why          LeftOutWhy
+}
+
+// FullName returns schema.name.
+func (l *LeftOut) FullName() string { return l.Schema + "." + l.Name }
+
+// LeftOutWhy says what a relation is, if it is no table to read from.
+type LeftOutWhy string
+
+// The reasons.
+const (
+	LeftOutUnlogged  LeftOutWhy = "unlogged"    // a table whose changes are not in the log
+	LeftOutParent    LeftOutWhy = "partitioned" // its partitions have the rows
+	LeftOutView      LeftOutWhy = "view"
+	LeftOutForeign   LeftOutWhy = "foreign"   // its rows are another server's
+	LeftOutExtension LeftOutWhy = "extension" // a table of one
+)
 
 // An Aspect is a part of a schema that some formats cannot tell.
 type Aspect string
@@ -51,8 +77,15 @@ type SourceTable struct {
 	Columns      []*SourceColumn // in table order
 	// Key lists the columns of the primary key, in key order; empty when the
 	// table has none.
-	Key             []string
+	Key []string
+	// KeyDeferrable says that PostgreSQL may check the key as late as the
+	// commit: it is no replica identity then.
+	KeyDeferrable   bool
 	ReplicaIdentity ReplicaIdentity // PostgreSQL
+	// IdentityColumns lists the columns of the index that is the replica
+	// identity, in its order; empty where the identity is another one, and where
+	// the index is gone or not valid.
+	IdentityColumns []string
 	// PartitionOf is the schema.table whose partition it is; empty for others.
 	PartitionOf string
 	// Line is where a file defines it, 1-based; 0 for a server.
@@ -91,9 +124,14 @@ type SourceColumn struct {
 	// "bigint(20) unsigned", "public.mood".
 	Declared string
 	// Type is Declared taken apart. A domain is what it is made of.
-	Type      SourceType
-	Nullable  bool
-	Default   *SourceDefault // nil without one, or when it is null
+	Type     SourceType
+	Nullable bool
+	Default  *SourceDefault // nil without one, or when it is null
+	// Earlier is the text of what rows from before the column was added have in
+	// it, where the source keeps that. Default is for rows to come: it may have
+	// changed since. nil where the rows have no such value, or had it written
+	// into them.
+	Earlier   *string
 	Generated Generated
 	Comment   string
 	// OutOfLine says that the source may keep the value apart from its row, so

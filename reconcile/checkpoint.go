@@ -112,12 +112,17 @@ func (t *savedTable) restore(c *comparison) {
 type savedReport struct {
 	TableReport
 	Keys [][]string `json:"keys,omitempty"`
+	Seen []string   `json:"seen,omitempty"` // what the rows of each are like (suspect.seen); empty: not known
 }
 
-func saveReport(r *TableReport) savedReport {
+// saveReport keeps a report; seen has what the rows of findings are like, by
+// canonical key bytes.
+func saveReport(r *TableReport, seen map[string]string) savedReport {
 	s := savedReport{TableReport: *r}
 	for _, f := range r.Findings {
 		s.Keys = append(s.Keys, f.Key)
+		key, _ := f.keyBytes(r.Key) // of one that is none nothing is known
+		s.Seen = append(s.Seen, seen[string(key)])
 	}
 	return s
 }
@@ -282,14 +287,26 @@ func (s *savedRun) isRead(table string) bool {
 	return t != nil && (t.Done || t.Next >= t.Report.Buckets)
 }
 
-// partial returns what was decided of a table, nil for nothing.
-func (s *savedRun) partial(table string) *savedTable {
+// entry returns what is kept of a table, nil for nothing.
+func (s *savedRun) entry(table string) *savedTable {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.state.Tables[table]; t != nil && t.Report.Buckets > 0 {
+	return s.state.Tables[table]
+}
+
+// replace puts something else in its place, which the next save keeps.
+func (s *savedRun) replace(table string, t *savedTable) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Tables[table] = t
+}
+
+// partial returns what was decided of a table, nil for nothing.
+func (s *savedRun) partial(table string) *savedTable {
+	if t := s.entry(table); t != nil && t.Report.Buckets > 0 {
 		return t
 	}
 	return nil
@@ -305,7 +322,7 @@ func (s *savedRun) sliced(ctx context.Context, r *TableReport, next int, c *comp
 	if s == nil || next >= r.Buckets && len(c.left) == 0 {
 		return nil
 	}
-	t := &savedTable{Told: r.Told, Next: next, Report: saveReport(r), Begun: c.begun, Marks: c.marks, Quiet: c.quiet}
+	t := &savedTable{Told: r.Told, Next: next, Report: saveReport(r, c.found), Begun: c.begun, Marks: c.marks, Quiet: c.quiet}
 	if old := c.resumed; old != nil && old.Report.Buckets == r.Buckets && next <= old.Next && (next < r.Buckets || len(c.left) >= len(old.Left)) {
 		if t.Stays = old.Stays + 1; t.Stays > maxStays {
 			return nil
@@ -319,11 +336,11 @@ func (s *savedRun) sliced(ctx context.Context, r *TableReport, next int, c *comp
 
 // decided notes that a table is decided. When all are, nothing is left to
 // continue.
-func (s *savedRun) decided(ctx context.Context, r *TableReport) error {
+func (s *savedRun) decided(ctx context.Context, r *TableReport, seen map[string]string) error {
 	if s == nil {
 		return nil
 	}
-	return s.set(ctx, r.Table, &savedTable{Done: true, Told: r.Told, Report: saveReport(r)})
+	return s.set(ctx, r.Table, &savedTable{Done: true, Told: r.Told, Report: saveReport(r, seen)})
 }
 
 func (s *savedRun) set(ctx context.Context, table string, t *savedTable) error {

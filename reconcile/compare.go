@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type comparison struct {
 	resumed      *savedTable         // what a run before had of it
 	begun        *savedSlice         // of a slice that was not read to the end, whose suspects are in left
 	known        map[string]*suspect // of rows that are read once more
+	found        map[string]string   // of findings, by key, what their rows are like; only with a checkpoint
+	rechecked    bool                // those of a run before were looked at again
+	unchecked    error               // why they could not be
 	left         []*suspect          // that could not be told; counted in the report
 	marks        [2]string           // of source and lake at the last look
 	quiet        time.Time           // since when both were as the marks say
@@ -38,13 +42,14 @@ type comparison struct {
 // run fills the report of the table. What keeps the table from being decided
 // ends up in its Why; the error is that of the checkpoint.
 func (c *comparison) run(ctx context.Context) (r TableReport, err error) {
-	if done := c.saved.done(c.table.Source); done != nil {
+	c.version, c.versions = versionOf(c.table, c.options.Version)
+	if done := c.saved.done(c.table.Source); done != nil && !c.reopen(ctx, done) {
 		return *done, nil
 	}
 	r = TableReport{Table: c.table.Source, Target: target(c.table), Key: c.table.Key, Losses: losses(c.table), Told: c.saved.told(c.table.Source)}
 	began := c.now()
-	c.version, c.versions = versionOf(c.table, c.options.Version)
-	r.decide(c.table, c.untimely(ctx, c.compare(ctx, &r)))
+	unread := c.compare(ctx, &r)
+	r.decide(c.table, c.untimely(ctx, unread))
 	err = c.unsaved
 	if c.options.Now != nil {
 		r.DecidedAt = c.now()
@@ -52,19 +57,25 @@ func (c *comparison) run(ctx context.Context) (r TableReport, err error) {
 	}
 	r.Told = r.Told && r.Verdict == Different
 	r.sortFindings()
-	// Of what is not decided the checkpoint has what was found so far.
-	if r.Verdict != Inconclusive && ctx.Err() == nil {
-		err = errors.Join(err, c.saved.decided(context.WithoutCancel(ctx), &r))
+	// Of what is not decided, or not read, the checkpoint has what was found so far.
+	if r.Verdict != Inconclusive && unread == nil && ctx.Err() == nil {
+		err = errors.Join(err, c.saved.decided(context.WithoutCancel(ctx), &r, c.found))
 	}
 	return r, err
 }
 
-// untimely says of an error that it is no more than the end of the time.
-func (*comparison) untimely(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+// untimely says of an error that it is no more than the end of the time, and
+// beside it why findings of a run before are as they were.
+func (c *comparison) untimely(ctx context.Context, err error) error {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTimeout) && c.saved == nil:
+		return fmt.Errorf("%w: without a checkpoint another run begins anew", errTimeout)
+	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
 		return fmt.Errorf("%w: it continues where it was if it runs again with the same checkpoint", errTimeout)
+	case err != nil && c.unchecked != nil:
+		return fmt.Errorf("%w; %w", err, c.unchecked)
 	}
-	return err
+	return cmp.Or(err, c.unchecked)
 }
 
 func (c *comparison) now() time.Time {
@@ -153,8 +164,7 @@ func (c *comparison) compare(ctx context.Context, r *TableReport) error {
 		return c.compareKeys(ctx, r, func(context.Context, View) (*Keys, error) { return keys, nil })
 	}
 	if since := c.options.Since; since != nil && slices.ContainsFunc(comparedColumns(c.table), func(col *catalog.Column) bool { return col.Name == since.Column }) {
-		r.Scope = "rows of the source with " + since.Column + " from " + since.From.UTC().Format(time.RFC3339) + " on"
-		return c.compareKeys(ctx, r, c.keysSince)
+		return c.compareSince(ctx, r, since)
 	}
 	return c.compareAll(ctx, r)
 }
@@ -191,6 +201,7 @@ func (v *views) pin(r *TableReport) {
 	source, lake := v.source.Pinned(), v.lake.Pinned()
 	r.Source.pin(source)
 	r.Lake.pin(lake)
+	r.Unknown = source.Unknown
 	r.CommitLag = nil
 	if !source.Time.IsZero() && !lake.Newest.Committed.IsZero() {
 		lag := max(0, source.Time.Sub(lake.Newest.Committed).Seconds())
@@ -295,7 +306,7 @@ func (c *comparison) judge(r *TableReport, source, lake *rowSet, v *views, room 
 			continue
 		}
 		s := c.suspect(source, lake, p, at)
-		if c.options.Settle > 0 {
+		if c.options.Settle > 0 && !isUnfitKey(s.key, len(c.table.Key)) {
 			s.goOn(c.known[string(s.key)])
 			suspects = append(suspects, s)
 			continue
@@ -330,6 +341,9 @@ func overflow(source, lake *rowSet, room int) (left []int, later map[int]bool) {
 // find adds what is known of a key to the findings.
 func (c *comparison) find(r *TableReport, s *suspect) error {
 	r.Unfit += s.unfit
+	if isUnfitKey(s.key, len(c.table.Key)) {
+		r.UnfitKeys += s.unfit
+	}
 	for _, d := range s.differences {
 		if d.rows == 0 {
 			continue
@@ -348,7 +362,9 @@ func (c *comparison) find(r *TableReport, s *suspect) error {
 		if f.Key, err = keyTexts(s.key, len(c.table.Key)); err != nil {
 			return err
 		}
+		f.UnfitKey = unfitColumns(s.key, c.table.Key)
 		r.Findings = append(r.Findings, f)
+		c.note(s)
 	}
 	return nil
 }

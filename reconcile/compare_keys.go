@@ -3,7 +3,27 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
+
+	"icehose/catalog"
 )
+
+// compareSince compares the rows that Options.Since means, and says when there are
+// none: nothing was compared then.
+func (c *comparison) compareSince(ctx context.Context, r *TableReport, since *Since) error {
+	column := comparedColumns(c.table)[slices.IndexFunc(comparedColumns(c.table), func(col *catalog.Column) bool { return col.Name == since.Column })]
+	from := since.For(column)
+	r.Scope = "rows of the source with " + since.Column + " from " + from.UTC().Format(time.RFC3339) + " on"
+	if early := since.From.Sub(from); early > 0 {
+		r.Scope += fmt.Sprintf(", %.0f h earlier than asked: its times have no zone", early.Hours())
+	}
+	err := c.compareKeys(ctx, r, c.keysSince)
+	if err == nil && r.Source.Rows != nil && *r.Source.Rows == 0 {
+		r.Scope += ": no row was compared"
+	}
+	return err
+}
 
 // keysSince lists the keys of the rows that Options.Since means.
 func (c *comparison) keysSince(ctx context.Context, source View) (*Keys, error) {
@@ -19,7 +39,7 @@ func (c *comparison) keysSince(ctx context.Context, source View) (*Keys, error) 
 			continue
 		}
 		var texts []string
-		if len(c.table.Key) > 0 {
+		if len(c.table.Key) > 0 && !isUnfitKey(row.Key, len(c.table.Key)) {
 			if texts, err = keyTexts(row.Key, len(c.table.Key)); err != nil {
 				return nil, err
 			}

@@ -33,7 +33,7 @@ type Encoder struct {
 	text    []byte // one canonical text
 	keyText []byte // canonical bytes of the key
 	stamp   []byte
-	bucket  int   // that the server has put a row without a key in; -1: none
+	bucket  int   // that the server has put the row in; -1: it does not say
 	unfit   error // why a value of the current row has no canonical text
 	err     error // why the current row cannot be encoded
 }
@@ -77,9 +77,9 @@ func (e *Encoder) Reset() {
 	e.bucket = -1
 }
 
-// Placed says in which of the part's buckets the server has put the current row
-// of a table without a key: it hashes a value that no lake can have as the text
-// that it writes for it, so nobody else finds the bucket of such a row.
+// Placed says in which of the part's buckets the server has put the current row:
+// it hashes a value that no lake can have as the text that it writes for it, so
+// nobody else finds the bucket of a row with such a key, or such a row without one.
 func (e *Encoder) Placed(text []byte) {
 	bucket, err := strconv.Atoi(string(text))
 	if err != nil || bucket < 0 {
@@ -135,8 +135,8 @@ var errTooMany = errors.New("encode row: more values than columns")
 
 // Value is the next column's value as the source writes it. It is masked, and
 // loses what the pipeline file lets it lose, on its way. A value that the lake's
-// type cannot hold makes the row one that no lake has (Row.Unfit); of a key
-// column it is an error, which is kept for the end of the row.
+// type cannot hold makes the row one that no lake has (Row.Unfit); in a key it
+// stands as the source writes it.
 func (e *Encoder) Value(form canon.Form, text []byte) {
 	i := len(e.ends)
 	if i >= len(e.columns) {
@@ -151,11 +151,11 @@ func (e *Encoder) Value(form canon.Form, text []byte) {
 	out, null, err := e.ready[i].AppendValue(e.text[:0], form, text)
 	e.text = out
 	switch {
-	case err != nil && !e.isKey[i] && isUnfit(err):
+	case err != nil && isUnfit(err):
 		if e.unfit == nil {
 			e.unfit = err
 		}
-		e.row = append(e.row, unfitField...)
+		e.row = appendUnfit(e.row, c, e.isKey[i], text)
 		e.ends = append(e.ends, len(e.row))
 	case err != nil:
 		e.fail(err)
@@ -168,17 +168,6 @@ func (e *Encoder) Value(form canon.Form, text []byte) {
 	default:
 		e.Canonical(out)
 	}
-}
-
-// unfitField stands for a value that has no canonical text. No field of a lake
-// row begins so.
-const unfitField = "!:"
-
-// isUnfit reports whether a value is one that the source can have and the type
-// in the lake cannot; not whether its text was damaged on the way.
-func isUnfit(err error) bool {
-	value, ok := errors.AsType[*canon.ValueError](err)
-	return ok && (value.Problem == canon.OutOfRange || value.Problem == canon.Inexact || value.Problem == canon.NotValid)
 }
 
 func (e *Encoder) fail(err error) {
@@ -206,8 +195,24 @@ func (e *Encoder) field(i int) []byte {
 
 // value returns the canonical text of column i of the finished row.
 func (e *Encoder) value(i int) (text []byte, null bool) {
+	if isUnfitField(e.field(i)) {
+		return nil, true
+	}
 	length, text, _ := bytes.Cut(e.field(i), []byte{':'})
-	return text, string(length) == "N" || string(length) == unfitField[:1]
+	return text, string(length) == "N"
+}
+
+// HasKeyOf reports whether the finished row has one of the keys, byte for byte. It
+// is true of a row that cannot be encoded: whoever reads it next says why.
+func (e *Encoder) HasKeyOf(keys *Keys) bool {
+	if e.End() != nil {
+		return true
+	}
+	e.keyText = e.keyText[:0]
+	for _, i := range e.key {
+		e.keyText = append(e.keyText, e.field(i)...)
+	}
+	return keys.Has(e.keyText)
 }
 
 // place finds the key and the bucket of the finished row. The row hash is
@@ -220,17 +225,22 @@ func (e *Encoder) place(buckets int) (Row, error) {
 		h := canon.HashRow(e.row)
 		e.keyText = binary.BigEndian.AppendUint64(e.keyText[:0], h.Hi)
 		e.keyText = binary.BigEndian.AppendUint64(e.keyText, h.Lo)
-		r := Row{Bucket: bucketOf(h, buckets), Key: e.keyText, Hash: h}
-		if e.unfit != nil && e.bucket >= 0 {
-			r.Bucket = e.bucket & (buckets - 1)
-		}
-		return r, nil
+		return Row{Bucket: e.bucketOf(h, buckets), Key: e.keyText, Hash: h}, nil
 	}
 	e.keyText = e.keyText[:0]
 	for _, i := range e.key {
 		e.keyText = append(e.keyText, e.field(i)...)
 	}
-	return Row{Bucket: bucketOf(canon.HashRow(e.keyText), buckets), Key: e.keyText}, nil
+	return Row{Bucket: e.bucketOf(canon.HashRow(e.keyText), buckets), Key: e.keyText}, nil
+}
+
+// bucketOf is the bucket of the current row: that of a hash, or where the server
+// has put what it alone can place.
+func (e *Encoder) bucketOf(h canon.Hash, buckets int) int {
+	if e.unfit != nil && e.bucket >= 0 {
+		return e.bucket & (buckets - 1)
+	}
+	return bucketOf(h, buckets)
 }
 
 // bucketOfKey is the bucket of a Row.Key with so many columns.

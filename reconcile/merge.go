@@ -191,6 +191,9 @@ func keyTexts(key []byte, columns int) ([]string, error) {
 	}
 	texts := make([]string, 0, columns)
 	for len(key) > 0 {
+		if isUnfitField(key) {
+			key = key[1:]
+		}
 		digits, rest, ok := bytes.Cut(key, []byte{':'})
 		n, err := strconv.Atoi(string(digits))
 		if !ok || err != nil || n < 0 || n > len(rest) {

@@ -67,20 +67,36 @@ const MaxBuckets = 1 << 20
 type Since struct {
 	Column string // lake name
 	From   time.Time
-	// Text is how From was given; empty: as it is. A run that continues from a
-	// checkpoint has the From of the one that began, if the texts are the same.
+	// Text is the duration before the present by which From was given; empty: it
+	// was given as it is. A run that continues from a checkpoint has the From of
+	// the one that began, if the texts are the same.
 	Text string
 }
 
-// text is From as the column's canonical text; canonical texts of one of these
+// zoneless is by how much the times of a clock may be behind UTC at most, and more:
+// no zone is further from it.
+const zoneless = 14 * time.Hour
+
+// For returns the time from which on rows are meant by a column of the lake. Nobody
+// knows by which clock the times of a column without a time zone were written: where
+// From is so long before the present, rows are meant from 14 hours earlier on.
+func (s *Since) For(c *catalog.Column) time.Time {
+	if s.Text != "" && (c.Type.Kind == catalog.Date || c.Type.Kind == catalog.Timestamp) {
+		return s.From.Add(-zoneless)
+	}
+	return s.From
+}
+
+// text is For as the column's canonical text; canonical texts of one of these
 // types compare as times do.
 func (s *Since) text(t *catalog.Table) (at int, text string, err error) {
 	at = slices.IndexFunc(comparedColumns(t), func(c *catalog.Column) bool { return c.Name == s.Column })
 	if at < 0 {
 		return 0, "", fmt.Errorf("select rows of %s: no column %s", t.Source, s.Column)
 	}
-	from := s.From.UTC()
-	switch c := comparedColumns(t)[at]; {
+	c := comparedColumns(t)[at]
+	from := s.For(c).UTC()
+	switch {
 	case c.Mask != "":
 		return 0, "", fmt.Errorf("select rows of %s: column %s is masked", t.Source, s.Column)
 	case c.Type.Kind == catalog.Date:
@@ -97,6 +113,7 @@ func (s *Since) text(t *catalog.Table) (at int, text string, err error) {
 // Keys is a set of keys of one table.
 type Keys struct {
 	texts [][]string
+	bytes []string            // canonical ones of each of texts
 	set   map[string]struct{} // canonical bytes
 }
 
@@ -143,11 +160,36 @@ func (k *Keys) add(key []byte, texts []string) {
 	if _, ok := k.set[string(key)]; ok {
 		return
 	}
-	k.set[string(key)] = struct{}{}
+	own := string(key)
+	k.set[own] = struct{}{}
 	if texts != nil {
-		k.texts = append(k.texts, texts)
+		k.texts, k.bytes = append(k.texts, texts), append(k.bytes, own)
 	}
 }
+
+// Chunks yields the keys of Texts in sets of at most n. A source that is asked
+// for one set after the other must take of each answer the rows that have a key of
+// that set (Encoder.HasKeyOf): two keys may be equal to the server, and its rows
+// of both then come with each of them.
+func (k *Keys) Chunks(n int) iter.Seq[*Keys] {
+	return func(yield func(*Keys) bool) {
+		for from := 0; from < len(k.texts); from += n {
+			to := min(from+n, len(k.texts))
+			chunk := &Keys{texts: k.texts[from:to:to], bytes: k.bytes[from:to:to], set: make(map[string]struct{}, to-from)}
+			for _, own := range chunk.bytes {
+				chunk.set[own] = struct{}{}
+			}
+			if !yield(chunk) {
+				return
+			}
+		}
+	}
+}
+
+// Askable reports whether Texts has all of the keys: of a key with a value that the
+// type in the lake cannot hold there is no text to ask for. A source then has to
+// read all rows to find those of the keys.
+func (k *Keys) Askable() bool { return len(k.texts) == len(k.set) }
 
 // Len returns the number of keys.
 func (k *Keys) Len() int { return len(k.set) }
@@ -172,7 +214,7 @@ func keysOf(t *catalog.Table, keys [][]byte) (*Keys, error) {
 	k := &Keys{set: make(map[string]struct{}, len(keys))}
 	for _, key := range keys {
 		var texts []string
-		if len(t.Key) > 0 {
+		if len(t.Key) > 0 && !isUnfitKey(key, len(t.Key)) {
 			var err error
 			if texts, err = keyTexts(key, len(t.Key)); err != nil {
 				return nil, err
@@ -262,7 +304,7 @@ func (s *selector) has(e *Encoder, r *Row) bool {
 		return false
 	}
 	if s.since != nil {
-		if string(e.field(s.at)) == unfitField {
+		if isUnfitField(e.field(s.at)) {
 			return true // nobody can say when that was
 		}
 		text, null := e.value(s.at)

@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +86,9 @@ type Pinned struct {
 	Log *LogRange
 	// Newest is, of a lake, the newest change that it holds of the table.
 	Newest Newest
+	// Unknown are, of a source that has a schema, the columns that the pipeline
+	// file does not have, as the source spells them (UnknownColumns).
+	Unknown []string
 }
 
 // ErrMomentGone is wrapped by an error of a View when its moment can no longer
@@ -203,6 +205,10 @@ type Options struct {
 	ShowKeys    bool // name the keys of findings in what the Report writes
 	// Checkpoint keeps what is decided, so that an interrupted run continues.
 	Checkpoint Checkpoint
+	// Recheck makes a run that continues look at the keys of findings again: one
+	// that agrees meanwhile, of a repair say, is a finding no more. Without it
+	// the run tells what the one before found.
+	Recheck bool
 	// Identity tells sources and lakes apart, and what Watermark reads: a
 	// checkpoint is of the run with the same. It holds no secret.
 	Identity string
@@ -269,7 +275,7 @@ func Run(ctx context.Context, p *catalog.Pipeline, source, lake Reader, o Option
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
-	report := &Report{Tables: make([]TableReport, len(tables)), ShowKeys: o.ShowKeys, Sample: o.sampled()}
+	report := &Report{Tables: make([]TableReport, len(tables)), ShowKeys: o.ShowKeys, Sample: o.sampled(), Only: only(p, tables)}
 	if o.Now != nil {
 		report.Began = o.Now()
 	}
@@ -339,34 +345,6 @@ func (o *Options) sampled() float64 {
 	return o.Sample
 }
 
-func choose(p *catalog.Pipeline, o *Options) ([]*catalog.Table, error) {
-	known := func(name string) error {
-		if !slices.ContainsFunc(p.Tables, func(t *catalog.Table) bool { return t.Source == name }) {
-			return fmt.Errorf("the pipeline file has no table %q", name)
-		}
-		return nil
-	}
-	for _, name := range o.Tables {
-		if err := known(name); err != nil {
-			return nil, err
-		}
-	}
-	for name := range o.Keys {
-		if err := known(name); err != nil {
-			return nil, err
-		}
-	}
-	var tables []*catalog.Table
-	for _, t := range p.Tables {
-		_, keyed := o.Keys[t.Source]
-		named := len(o.Tables) == 0 || slices.Contains(o.Tables, t.Source)
-		if named && (keyed || o.Keys == nil) {
-			tables = append(tables, t)
-		}
-	}
-	return tables, nil
-}
-
 // teller counts decided tables and lets one goroutine at a time report.
 func teller(tables int, progress func(Progress)) func(Progress) {
 	var mu sync.Mutex
@@ -382,14 +360,4 @@ func teller(tables int, progress func(Progress)) func(Progress) {
 			progress(p)
 		}
 	}
-}
-
-// bucketCount is a power of two, so that an engine finds a row's bucket with a
-// mask, of at most rowsPerBucket rows each.
-func bucketCount(rows int64) int {
-	n := 1
-	for n < MaxBuckets && int64(n)*rowsPerBucket < rows {
-		n <<= 1
-	}
-	return n
 }

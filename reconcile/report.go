@@ -46,6 +46,9 @@ type Finding struct {
 	// Unfit says that the source has a value which the type in the lake cannot
 	// hold: no writing of the row makes the sides equal.
 	Unfit bool `json:"unfit,omitempty"`
+	// UnfitKey names the key columns that have such a value: of these Key has the
+	// text that the source writes.
+	UnfitKey []string `json:"unfit_key,omitempty"`
 }
 
 // Counts are rows by kind of finding. Of a table compared in full,
@@ -176,6 +179,12 @@ type TableReport struct {
 	// Unfit are rows of the source, of those that Counts counts, with a value
 	// which the type in the lake cannot hold.
 	Unfit uint64 `json:"unfit,omitempty"`
+	// UnfitKeys are those of Unfit that have such a value in their key. Rows of the
+	// lake that are Extra may be theirs, under another key.
+	UnfitKeys uint64 `json:"unfit_keys,omitempty"`
+	// Unknown are columns of the source that the pipeline file does not have: they
+	// are not compared.
+	Unknown []string `json:"unknown_columns,omitempty"`
 	// InFlight are keys that differed and then agreed.
 	InFlight int `json:"in_flight,omitempty"`
 	// Unsettled are keys that kept changing while they were looked at.
@@ -206,6 +215,12 @@ type Report struct {
 	ShowKeys bool
 	// Sample is the fraction of the keys that was asked for; 0: all of them.
 	Sample float64
+	// Only are the tables that were asked for, by Options.Tables or Options.Keys;
+	// nil: all of the pipeline file.
+	Only []string
+	// Later are tables of the run that were left out of the report: a run that
+	// goes on with them tells of them.
+	Later []string
 	// Began and Ended time the run; zero without Options.Now.
 	Began, Ended time.Time
 }
@@ -258,8 +273,10 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Sample  float64    `json:"sample,omitempty"`
 		Began   *time.Time `json:"began,omitempty"`
 		Ended   *time.Time `json:"ended,omitempty"`
+		Only    []string   `json:"only,omitempty"`
+		Later   []string   `json:"later,omitempty"`
 		Tables  []table    `json:"tables"`
-	}{Verdict: r.Verdict(), Sample: r.Sample, Tables: make([]table, len(r.Tables))}
+	}{Verdict: r.Verdict(), Sample: r.Sample, Only: r.Only, Later: r.Later, Tables: make([]table, len(r.Tables))}
 	if !r.Began.IsZero() {
 		out.Began, out.Ended = &r.Began, &r.Ended
 	}

@@ -155,17 +155,23 @@ func TestOptionsRefused(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	source, lake := someTables()
 	slow := &slowReader{Reader: &reconciletest.Memory{Tables: source}}
-	report, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), slow, &reconciletest.Memory{Tables: lake}, reconcile.Options{Timeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range report.Tables {
-		if table.Verdict != reconcile.Inconclusive || !strings.Contains(table.Why, "not finished in time") {
-			t.Errorf("%s is %s: %s", table.Table, table.Verdict, table.Why)
+	for want, store := range map[string]reconcile.Checkpoint{
+		"not finished in time: without a checkpoint another run begins anew":                        nil,
+		"not finished in time: it continues where it was if it runs again with the same checkpoint": &memoryCheckpoint{},
+	} {
+		o := reconcile.Options{Timeout: time.Millisecond, Checkpoint: store}
+		report, err := reconcile.Run(t.Context(), reconciletest.Pipeline(t), slow, &reconciletest.Memory{Tables: lake}, o)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if report.ExitStatus() != 2 {
-		t.Errorf("exit status %d", report.ExitStatus())
+		for _, table := range report.Tables {
+			if table.Verdict != reconcile.Inconclusive || table.Why != want {
+				t.Errorf("%s is %s: %s", table.Table, table.Verdict, table.Why)
+			}
+		}
+		if report.ExitStatus() != 2 {
+			t.Errorf("exit status %d", report.ExitStatus())
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // compareAll compares the whole table, or a sample, slice by slice.
 func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
 	c.tell(Progress{Table: c.table.Source, Step: Digesting})
+	c.resumed = c.resumable(ctx)
 	s := slicing{comparison: c, report: r, fresh: *r}
 	v, err := c.open(ctx, r)
 	if err != nil {
@@ -20,7 +21,7 @@ func (c *comparison) compareAll(ctx context.Context, r *TableReport) error {
 	defer v.close()
 	s.most = least(c.options.SliceRows, v.source.Pinned().Slice, v.lake.Pinned().Slice)
 	s.begin(max(v.source.Pinned().Rows, v.lake.Pinned().Rows))
-	if c.resumed = c.saved.partial(c.table.Source); c.resumed != nil {
+	if c.resumed != nil {
 		s.resume(c.resumed)
 	}
 	n := 0
@@ -276,6 +277,16 @@ func least(bounds ...int64) (n int64) {
 		if b > 0 && (n == 0 || b < n) {
 			n = b
 		}
+	}
+	return n
+}
+
+// bucketCount is a power of two, so that an engine finds a row's bucket with a
+// mask, of at most rowsPerBucket rows each.
+func bucketCount(rows int64) int {
+	n := 1
+	for n < MaxBuckets && int64(n)*rowsPerBucket < rows {
+		n <<= 1
 	}
 	return n
 }

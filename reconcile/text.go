@@ -110,6 +110,12 @@ func (t *TableReport) notes(began time.Time) []string {
 	if t.Unfit > 0 {
 		notes = append(notes, fmt.Sprintf("%s: rows of the source with values that the lake's type cannot hold: %d (give the column another type, or allow_lossy)", t.Table, t.Unfit))
 	}
+	if t.UnfitKeys > 0 {
+		notes = append(notes, fmt.Sprintf("%s: of those, rows with such a value in their key: %d (give the key column another type: rows of the lake that are extra may be theirs, and are not repaired)", t.Table, t.UnfitKeys))
+	}
+	if len(t.Unknown) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: not compared, since the pipeline file does not have them: columns of the source: %s", t.Table, strings.Join(t.Unknown, ", ")))
+	}
 	if t.InFlight > 0 {
 		notes = append(notes, fmt.Sprintf("%s: keys that were in flight and agree now: %d", t.Table, t.InFlight))
 	}

@@ -78,7 +78,7 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		return dst, reason
 	}
 	start := len(dst)
-	if c.form == quoted {
+	if c.form == quoted || c.form == encoded {
 		dst = append(dst, '"')
 	}
 	from := len(dst)
@@ -90,8 +90,7 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		return append(out[:start], "null"...), ""
 	}
 	if c.source.Mask == catalog.MaskSHA256 {
-		sum := sha256.Sum256(out[from:])
-		return append(hex.AppendEncode(out[:from], sum[:]), '"'), ""
+		return appendDigest(out, from), ""
 	}
 	if c.key >= 0 {
 		w.noteKey(c.key, out[from:])
@@ -101,6 +100,8 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		return out, ""
 	case floating:
 		return w.appendFloat(out, from, v.Kind, text)
+	case encoded:
+		return w.appendEncoded(out, from), ""
 	case quoted:
 		if (v.Escaped || v.Kind == cdc.Object || v.Kind == cdc.Array) && c.source.Type.Kind == catalog.String {
 			// Only here can the canonical text hold what JSON escapes.
@@ -110,6 +111,13 @@ func (w *worker) appendValue(dst []byte, c *column, v *cdc.Value) ([]byte, Reaso
 		return append(out, '"'), ""
 	}
 	return out, ""
+}
+
+// appendDigest replaces the canonical text out[from:] by its digest, and ends the
+// string.
+func appendDigest(out []byte, from int) []byte {
+	sum := sha256.Sum256(out[from:])
+	return append(hex.AppendEncode(out[:from], sum[:]), '"')
 }
 
 // appendTrimmed appends a JSON string without the blanks at its end.

@@ -16,6 +16,7 @@ const (
 	quoted   form = iota // a string of the canonical text
 	bare                 // the canonical text, which is a JSON number or boolean
 	floating             // the source's own number text
+	encoded              // a string of the bytes in base64
 )
 
 // A column is a column of the lake table that comes from the source.
@@ -30,6 +31,9 @@ type column struct {
 	form    form
 	key     int  // its place in the key; -1
 	replace bool // text that is not Unicode gets U+FFFD
+	// required says that a missing value is no null, even where the endpoint
+	// leaves nulls out.
+	required bool
 }
 
 // A plan is a table compiled: what every record of it needs, looked up once.
@@ -72,7 +76,7 @@ const (
 	leftOut  = -2 // the pipeline file excludes it
 )
 
-func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *plan {
+func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool, binary BinaryForm) *plan {
 	out := &plan{
 		index: index, table: t, excluded: excluded, keyed: len(t.Key) > 0, keyOrder: make([]int, len(t.Key)),
 		exact: make(map[string]int), folded: make(map[string]int), epochs: len(p.Epochs) > 0,
@@ -81,7 +85,7 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 		at := leftOut
 		if !c.Exclude {
 			at = len(out.columns)
-			col := column{source: c, canon: canon.Prepare(c), label: newLabel(c.Name, at > 0), form: formOf(c), key: -1}
+			col := column{source: c, canon: canon.Prepare(c), label: newLabel(c.Name, at > 0), form: formOf(c, binary), key: -1}
 			for _, loss := range c.AllowLossy {
 				col.replace = col.replace || loss == catalog.LossInvalid
 			}
@@ -91,6 +95,7 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 					out.keyOrder[place] = at
 				}
 			}
+			col.required = isRequired(c)
 			simple := col.key < 0 && c.Mask == ""
 			col.itself, col.trimmed = simple && col.canon.IsItself(), simple && col.canon.IsTrimmed()
 			col.float = simple && (c.Type.Kind == catalog.Float || c.Type.Kind == catalog.Double)
@@ -110,6 +115,15 @@ func compile(p *catalog.Pipeline, t *catalog.Table, index int, excluded bool) *p
 	return out
 }
 
+// isRequired reports whether a record without the column has lost it: the source
+// has no null there, so what an endpoint left out is an empty text, or anything
+// that a rule of the task took away. One reason is none: a record from before
+// the column was added, whose null means the default. A text with a default may
+// have been empty all the same.
+func isRequired(c *catalog.Column) bool {
+	return c.NotNull && (c.Default == nil || c.Type.Kind == catalog.String || c.Type.Kind == catalog.Binary)
+}
+
 func newLabel(name string, comma bool) label {
 	var l label
 	if comma {
@@ -122,7 +136,7 @@ func newLabel(name string, comma bool) label {
 
 // formOf says how a column's values are written. A digest is text whatever the
 // column's type was.
-func formOf(c *catalog.Column) form {
+func formOf(c *catalog.Column, binary BinaryForm) form {
 	if c.Mask == catalog.MaskSHA256 {
 		return quoted
 	}
@@ -131,9 +145,11 @@ func formOf(c *catalog.Column) form {
 		return bare
 	case catalog.Float, catalog.Double:
 		return floating
-	case catalog.Decimal, catalog.Date, catalog.Time, catalog.Timestamp, catalog.TimestampTZ, catalog.String, catalog.UUID,
-		catalog.Fixed, catalog.Binary:
-		return quoted
+	case catalog.Fixed, catalog.Binary:
+		if binary == Base64 {
+			return encoded
+		}
+	case catalog.Decimal, catalog.Date, catalog.Time, catalog.Timestamp, catalog.TimestampTZ, catalog.String, catalog.UUID:
 	}
 	return quoted
 }

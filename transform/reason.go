@@ -33,7 +33,7 @@ const (
 	NoKey            Reason = "no_key"             // an update or delete for a mirror of a table without a key
 	MissingKey       Reason = "missing_key"        // a key column is missing or null
 	PartialRow       Reason = "partial_row"        // a column that the update did not carry, for a mirror
-	MissingColumn    Reason = "missing_column"     // a column is missing although the endpoint writes nulls
+	MissingColumn    Reason = "missing_column"     // a column is missing although the endpoint writes nulls, or it has none
 	AmbiguousColumn  Reason = "ambiguous_column"   // two spellings of one column in one record
 	UnsupportedForm  Reason = "unsupported_form"   // a JSON object or array where a scalar belongs, a number where bytes do
 	InvalidValue     Reason = "invalid_value"      // not a text of the column's type

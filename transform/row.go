@@ -141,6 +141,8 @@ func (w *worker) appendColumn(dst []byte, p *plan, c *column, o cdc.Operation, v
 		return append(dst, "null"...), ""
 	case kind == cdc.Missing && p.table.Nulls == catalog.NullsIncluded && o != cdc.Delete:
 		return dst, MissingColumn
+	case kind == cdc.Missing && c.required && o != cdc.Delete:
+		return dst, MissingColumn
 	case absent:
 		return append(dst, "null"...), ""
 	}

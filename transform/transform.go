@@ -91,6 +91,31 @@ type Options struct {
 	// Database and Suffix change where the tables of this stream are: another
 	// database, or other table names beside the first ones.
 	Database, Suffix string
+	// Binary is how bytes stand in a row; empty is Hexadecimal. The sink,
+	// reconcile and the keys of a redrive take Hexadecimal.
+	Binary BinaryForm
+}
+
+// A BinaryForm is how the bytes of a binary or fixed column stand in a row.
+// Firehose documents that it takes both forms, and not how it tells one from the
+// other.
+type BinaryForm string
+
+// The forms.
+const (
+	Hexadecimal BinaryForm = "hex"
+	Base64      BinaryForm = "base64" // with padding, RFC 4648 section 4
+)
+
+// ParseBinaryForm reads the name of a form; "" is Hexadecimal.
+func ParseBinaryForm(name string) (BinaryForm, error) {
+	switch form := BinaryForm(name); form {
+	case "":
+		return Hexadecimal, nil
+	case Hexadecimal, Base64:
+		return form, nil
+	}
+	return "", fmt.Errorf("want %s or %s, got %q", Hexadecimal, Base64, name)
 }
 
 // A Room says how large the answers of a batch may become together. Rows that
@@ -108,6 +133,7 @@ type Room interface {
 // A Transformer transforms batches. It may be used by several goroutines.
 type Transformer struct {
 	pipeline *catalog.Pipeline
+	binary   BinaryForm
 	plans    []*plan
 	bySource map[string]int // "schema.table" -> index in plans
 	fold     bool           // names in bySource are folded
@@ -117,13 +143,17 @@ type Transformer struct {
 // New compiles a pipeline file, as catalog.Parse returned it, for one delivery
 // stream.
 func New(p *catalog.Pipeline, o Options) (*Transformer, error) {
-	t := &Transformer{pipeline: p, bySource: make(map[string]int, len(p.Tables)), fold: p.Names == catalog.NamesFold}
+	binary, err := ParseBinaryForm(string(o.Binary))
+	if err != nil {
+		return nil, fmt.Errorf("compile pipeline: form of bytes: %w", err)
+	}
+	t := &Transformer{pipeline: p, binary: binary, bySource: make(map[string]int, len(p.Tables)), fold: p.Names == catalog.NamesFold}
 	for i, table := range p.Tables {
 		delivered, err := table.As(o.Mode, o.Database, o.Suffix)
 		if err != nil {
 			return nil, fmt.Errorf("compile pipeline: %w", err)
 		}
-		t.plans = append(t.plans, compile(p, delivered, i, p.Excluded(table.Source) || o.Only != "" && table.Mode != o.Only))
+		t.plans = append(t.plans, compile(p, delivered, i, p.Excluded(table.Source) || o.Only != "" && table.Mode != o.Only, t.binary))
 		name := table.Source
 		if t.fold {
 			name = catalog.FoldName(name)

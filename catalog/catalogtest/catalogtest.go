@@ -47,6 +47,7 @@ func withoutPlace(t *catalog.SourceTable, s *catalog.SourceSchema) *catalog.Sour
 	out.Columns = make([]*catalog.SourceColumn, len(t.Columns))
 	for i, c := range t.Columns {
 		column := *c
+		column.Earlier = nil // one reader alone can tell
 		if !s.Knows(catalog.AspectTypes) {
 			column.Declared, column.Type = "", catalog.SourceType{}
 		}

@@ -38,7 +38,10 @@ type postgresTable struct {
 	*catalog.SourceTable
 	parent   bool // of partitions: it has no rows of its own
 	unlogged bool
-	plain    []string // columns with storage PLAIN
+	plain    []string            // columns with storage PLAIN
+	indexes  map[string][]string // columns of the unique ones, by name
+	// identityIndex is the name of the one that is the replica identity.
+	identityIndex string
 	// inherited is how many of its first columns are its parents'.
 	inherited int
 }
@@ -71,11 +74,16 @@ func readPostgres(name, text string) (*catalog.SourceSchema, error) {
 	s := &catalog.SourceSchema{Engine: catalog.PostgreSQL, Words: catalog.PostgreSQL, Unknown: []catalog.Aspect{catalog.AspectZeroDates}}
 	for _, t := range r.order {
 		if t.parent || t.unlogged {
+			why := catalog.LeftOutParent
+			if !t.parent {
+				why = catalog.LeftOutUnlogged
+			}
+			s.LeftOut = append(s.LeftOut, catalog.LeftOut{Schema: t.Schema, Name: t.Name, Why: why})
 			continue
 		}
 		if t.PartitionOf != "" && len(t.Key) == 0 {
 			if parent := r.tables[t.PartitionOf]; parent != nil {
-				t.Key = parent.Key
+				t.Key, t.KeyDeferrable = parent.Key, parent.KeyDeferrable
 			}
 		}
 		for _, k := range t.Key {
@@ -148,6 +156,8 @@ func (r *postgresReader) statement(n *pg.Node) error {
 	switch {
 	case n.GetCreateStmt() != nil:
 		return r.createTable(n.GetCreateStmt())
+	case n.GetIndexStmt() != nil:
+		r.createIndex(n.GetIndexStmt())
 	case n.GetAlterTableStmt() != nil:
 		return r.alterTable(n.GetAlterTableStmt())
 	case n.GetVariableSetStmt() != nil:
@@ -273,6 +283,7 @@ func (r *postgresReader) rename(s *pg.RenameStmt) error {
 			return fmt.Errorf("rename column %s.%s: no such column", t.FullName(), s.GetSubname())
 		}
 		c.Name = s.GetNewname()
+		t.renameIndexed(s.GetSubname(), s.GetNewname())
 		for i, k := range t.Key {
 			if k == s.GetSubname() {
 				t.Key[i] = s.GetNewname()
@@ -283,6 +294,9 @@ func (r *postgresReader) rename(s *pg.RenameStmt) error {
 }
 
 func (r *postgresReader) drop(s *pg.DropStmt) {
+	if s.GetRemoveType() == pg.ObjectType_OBJECT_INDEX {
+		r.dropIndexes(s)
+	}
 	if s.GetRemoveType() != pg.ObjectType_OBJECT_TABLE {
 		return
 	}

@@ -37,10 +37,13 @@ func (r *postgresReader) alter(t *postgresTable, c *pg.AlterTableCmd) error {
 		if slices.Contains(t.Key, c.GetName()) {
 			t.Key = nil
 		}
+		t.dropIndexed(c.GetName())
+		return nil
+	case pg.AlterTableType_AT_DropConstraint:
+		t.dropIndex(c.GetName())
 		return nil
 	case pg.AlterTableType_AT_ReplicaIdentity:
-		t.ReplicaIdentity = identityOf(c.GetDef().GetReplicaIdentityStmt().GetIdentityType())
-		return nil
+		return t.replicaIdentity(c.GetDef().GetReplicaIdentityStmt())
 	case pg.AlterTableType_AT_AttachPartition:
 		child := r.tables[r.qualified(c.GetDef().GetPartitionCmd().GetName())]
 		if child == nil {

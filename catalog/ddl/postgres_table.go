@@ -74,13 +74,17 @@ func (r *postgresReader) tableElement(t *postgresTable, n *pg.Node) error {
 }
 
 func (r *postgresReader) tableConstraint(t *postgresTable, c *pg.Constraint) error {
+	if c.GetContype() == pg.ConstrType_CONSTR_UNIQUE {
+		t.uniqueConstraint(c)
+	}
 	if c.GetContype() != pg.ConstrType_CONSTR_PRIMARY {
 		return nil
 	}
 	if c.GetIndexname() != "" {
 		return fmt.Errorf("primary key of %s using an index: its columns are not in the statement", t.FullName())
 	}
-	t.Key = texts(c.GetKeys())
+	t.Key, t.KeyDeferrable = texts(c.GetKeys()), c.GetDeferrable() || c.GetInitdeferred()
+	t.addIndex(c.GetConname(), "pkey", slices.Clone(t.Key))
 	return nil
 }
 
@@ -99,7 +103,7 @@ func (r *postgresReader) addColumn(t *postgresTable, d *pg.ColumnDef) error {
 		c.Type = catalog.SourceType{Name: serial}
 		def = fmt.Sprintf("nextval('%s.%s_%s_seq'::regclass)", t.Schema, t.Name, c.Name)
 	}
-	for _, n := range d.GetConstraints() {
+	for i, n := range d.GetConstraints() {
 		switch con := n.GetConstraint(); con.GetContype() { //nolint:exhaustive // only these change what a column is
 		case pg.ConstrType_CONSTR_NOTNULL:
 			c.Nullable = false
@@ -111,6 +115,11 @@ func (r *postgresReader) addColumn(t *postgresTable, d *pg.ColumnDef) error {
 			c.Generated = catalog.GeneratedStored
 		case pg.ConstrType_CONSTR_PRIMARY:
 			t.Key = []string{c.Name}
+			t.addIndex(con.GetConname(), "pkey", []string{c.Name})
+		case pg.ConstrType_CONSTR_UNIQUE:
+			t.addIndex(con.GetConname(), "key", []string{c.Name})
+		case pg.ConstrType_CONSTR_ATTR_DEFERRABLE, pg.ConstrType_CONSTR_ATTR_DEFERRED: // of the one before it
+			t.KeyDeferrable = t.KeyDeferrable || i > 0 && d.GetConstraints()[i-1].GetConstraint().GetContype() == pg.ConstrType_CONSTR_PRIMARY
 		}
 	}
 	if !c.Generated.Computed() {

@@ -65,69 +65,6 @@ func isFlow(n ast.Node) bool {
 	return ok && m.IsFlowStyle
 }
 
-// compareKey notes a key that is not the source's.
-func (u *updater) compareKey(fresh *proposal, have *catalog.Table, columns []*catalog.SourceColumn) {
-	t := fresh.source
-	var sources []string
-	for _, k := range have.Key {
-		i := slices.IndexFunc(have.Columns, func(c *catalog.Column) bool { return c != nil && c.Name == k })
-		if i < 0 {
-			continue // Parse says so, with the line
-		}
-		if s := columns[i]; s != nil {
-			sources = append(sources, s.Name)
-		}
-	}
-	switch {
-	case slices.Equal(sources, t.Key):
-	case len(t.Key) == 0:
-		u.note(Note{
-			Kind: Attention, Table: t.FullName(), Text: fmt.Sprintf("the source has no primary key, the file has key [%s]", strings.Join(have.Key, ", ")),
-			Meanwhile: "DMS sends no updates and deletes of a table without a primary key", Edit: "give the source a primary key, or make the table a changelog without key:",
-		})
-	case len(have.Key) == 0:
-		alone := &updater{name: u.name, schema: u.schema, options: u.options}
-		p := described(fresh, have, columns)
-		if alone.proposeKey(p, t); len(p.key) == 0 {
-			return // it was proposed without one, for a reason that stands
-		}
-		u.note(Note{
-			Kind: Attention, Table: t.FullName(), Text: fmt.Sprintf("the source has the primary key [%s], the file has none", strings.Join(t.Key, ", ")),
-			Meanwhile: "rows are told apart by their position alone", Edit: "write key:, and load the table anew",
-		})
-	default:
-		u.note(Note{
-			Kind: Attention, Table: t.FullName(),
-			Text:      fmt.Sprintf("the primary key is [%s] in the source and [%s] in the file", strings.Join(t.Key, ", "), strings.Join(sources, ", ")),
-			Meanwhile: "deletes, which carry only the source's key, fail missing_key", Edit: "change key:, and load the table anew",
-		})
-	}
-}
-
-// noteGone notes a column of the file that the source does not have any more,
-// and whether it may have got another name.
-func (u *updater) noteGone(fresh *proposal, c *catalog.Column, have *catalog.Table, t *catalog.SourceTable) {
-	n := Note{
-		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "the source has no such column: kept", Meanwhile: "it is null in new rows",
-		Edit: "write exclude: true, or remove it, when its values are of no more use",
-	}
-	if cmp.Or(have.Nulls, u.nulls) == catalog.NullsIncluded {
-		n.Meanwhile = "records without it fail missing_column"
-	}
-	for i := range fresh.columns {
-		if other := &fresh.columns[i]; other.TypeText == c.TypeText && (c.SourceType == "" || other.SourceType == c.SourceType) {
-			n.Edit = fmt.Sprintf("if it was renamed to %s, write renamed_from: %s there and remove it here", other.Name, c.Name)
-			break
-		}
-	}
-	for _, text := range have.PartitionText {
-		if f, err := catalog.ParsePartitionField(text); err == nil && f.Column == c.Name {
-			n.Edit += "; partition: " + text + " names it too"
-		}
-	}
-	u.note(n)
-}
-
 // compareColumn brings a column's type up to date where that is safe, and
 // notes what a person must decide.
 func (u *updater) compareColumn(d *document, node ast.Node, c *catalog.Column, s *catalog.SourceColumn, have *catalog.Table, t *catalog.SourceTable) error {

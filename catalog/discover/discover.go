@@ -92,14 +92,19 @@ func Update(name string, text []byte, s *catalog.SourceSchema, o Options) (*Resu
 	}) {
 		return nil, err
 	}
-	if begun {
+	u.skipEmpty(p)
+	switch {
+	case begun:
 		err = u.update(text, p)
-	} else {
+	case len(u.tables) == 0:
+		err = errors.New("no table of the source has a column")
+	default:
 		u.create(text)
 	}
 	if err != nil {
 		return nil, err
 	}
+	u.noteLeftOut(p)
 	if len(u.problems) > 0 {
 		return nil, errors.Join(u.problems...)
 	}

@@ -190,7 +190,7 @@ CREATE TABLE fresh (id int PRIMARY KEY);`
 		{`type: "decimal(10,2)"`, `type: "decimal(14,2)"`},
 		{`source_type: "numeric(10,2)"`, `source_type: "numeric(14,2)"`},
 		{"        allow_lossy: [round]\n", "        allow_lossy: [round]\n" +
-			`      - {name: state, type: string, source_type: character varying(5), not_null: true, default: "new"} # default: what rows from before it was added have in it
+			`      - {name: state, type: string, source_type: character varying(5), not_null: true, default: "new"} # default: the present one, which rows from before it was added have, unless it was changed since
       - {name: seen, type: timestamptz, source_type: timestamp with time zone, not_null: true} # years before 1 fail: the type cannot hold them; DMS writes infinity as the end of the year 9999
       - {name: odd_name, source: Odd name, type: int, source_type: integer} # renamed: the lake takes lower-case letters, digits and underscores
 `},

@@ -81,8 +81,29 @@ func (u *updater) propose(t *catalog.SourceTable, begun *catalog.Table) *proposa
 	}
 	if begun == nil {
 		u.proposeKey(p, t)
+	} else if begun.Mode != "" {
+		u.compareIdentity(begun, t)
 	}
 	return p
+}
+
+// compareIdentity notes a key of the file that deletes do not carry.
+func (u *updater) compareIdentity(have *catalog.Table, t *catalog.SourceTable) {
+	var key []string
+	for i, s := range pair(have, t) {
+		if s != nil && slices.Contains(have.Key, have.Columns[i].Name) {
+			key = append(key, s.Name)
+		}
+	}
+	gap := t.IdentityGap(key)
+	if gap == nil || t.ReplicaIdentity == catalog.IdentityDefault && !t.KeyDeferrable {
+		return // what the primary key lacks of it, compareKey says
+	}
+	u.note(Note{
+		Kind: Attention, Table: t.FullName(), Text: "deletes do not carry the key of the file: " + gap.What,
+		Meanwhile: "they fail missing_key or do not come; an update that changes the key leaves the old row",
+		Edit:      gap.Fix + ", or make the table a changelog without key:",
+	})
 }
 
 // proposeColumn describes a column; nil when it cannot be.
@@ -192,6 +213,14 @@ func (u *updater) proposeKey(p *proposal, t *catalog.SourceTable) {
 		})
 		return
 	}
+	if gap := t.IdentityGap(t.Key); gap != nil {
+		p.modeWhy = "without a key, because " + gap.What
+		u.note(Note{
+			Kind: Attention, Table: t.FullName(), Text: "the primary key cannot be the key in the lake: " + p.modeWhy,
+			Edit: "leave the table a changelog, or " + gap.Fix,
+		})
+		return
+	}
 	p.key = keyed
 	var large []string
 	for _, c := range p.columns {
@@ -200,8 +229,6 @@ func (u *updater) proposeKey(p *proposal, t *catalog.SourceTable) {
 		}
 	}
 	switch {
-	case t.ReplicaIdentity == catalog.IdentityNothing:
-		p.modeWhy = "REPLICA IDENTITY NOTHING: the log does not say which row an update means"
 	case len(large) > 0:
 		p.modeWhy = fmt.Sprintf("an update may leave out %s, which the source keeps out of line; a mirror fails such updates", list(large))
 	case u.schema.Knows(catalog.AspectOutOfLine):

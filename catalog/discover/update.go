@@ -1,7 +1,6 @@
 package discover
 
 import (
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"icehose/catalog"
-	"icehose/internal/canon"
 )
 
 // update brings an existing file up to date.
@@ -76,10 +74,7 @@ func (u *updater) gone(p *catalog.Pipeline) {
 		if !slices.ContainsFunc(u.schema.Tables, func(s *catalog.SourceTable) bool {
 			return find(&catalog.Pipeline{Names: p.Names, Tables: []*catalog.Table{t}}, s) == 0
 		}) {
-			u.note(Note{
-				Kind: Attention, Table: t.Source, Text: "the source has no such table: kept",
-				Edit: "remove the table from the file when its rows are of no more use",
-			})
+			u.note(u.goneTable(p, t))
 		}
 	}
 }
@@ -176,9 +171,6 @@ func (u *updater) updateTable(d *document, node ast.Node, have *catalog.Table, t
 		}
 		source := sources[i]
 		if source == nil {
-			if !c.Exclude {
-				u.noteGone(fresh, c, have, t)
-			}
 			continue
 		}
 		if columns == nil || i >= len(columns.Values) {
@@ -188,6 +180,7 @@ func (u *updater) updateTable(d *document, node ast.Node, have *catalog.Table, t
 			return err
 		}
 	}
+	u.noteGone(fresh, have, sources)
 	if len(fresh.columns) == 0 {
 		return nil
 	}
@@ -212,64 +205,25 @@ func unwrapAnchor(n ast.Node) ast.Node {
 	return n
 }
 
-// later gives a column that was added to a table what its rows so far have in it.
-func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
-	source := c.source
-	if source.Default == nil || !c.NotNull || c.Exclude {
-		return
-	}
-	form, raw := canon.Postgres, []byte(source.Default.Text)
-	if u.schema.Engine == catalog.MySQL || u.schema.Engine == catalog.MariaDB {
-		form = canon.MySQL
-		if c.Type.Kind == catalog.Binary || c.Type.Kind == catalog.Fixed {
-			raw = hex.AppendEncode(nil, raw)
-		}
-	}
-	if !source.Default.Expression {
-		if text, err := canon.Append(nil, &c.Column, form, raw); err == nil {
-			value := catalog.Literal(text)
-			c.Default = &value
-			c.why = strings.TrimPrefix(c.why+"; default: what rows from before it was added have in it", "; ")
-			return
-		}
-	}
-	u.note(Note{
-		Kind: Attention, Table: t.FullName(), Column: c.Name, Text: "rows from before it was added have a default that is not a plain value",
-		Meanwhile: "they are null in the lake", Edit: "write default: if they all have the same value, or reload the table",
-	})
-}
-
 // pair finds the source column that each column of the file means, nil where
-// there is none, by the rule that finds the column of a record's field. A column
-// with source: means that spelling. One without means, of the columns that no
-// source: names, the one of its own name, else the only one that lower-cases to
-// it. Where several do, nothing says which one is meant.
+// there is none, by the rule of catalog.SourceNames. Of several spellings of one
+// column it means its own name; without that, nothing says which one is meant.
 func pair(have *catalog.Table, t *catalog.SourceTable) []*catalog.SourceColumn {
-	exact, folded := make(map[string]*catalog.SourceColumn), make(map[string][]*catalog.SourceColumn)
+	names := have.SourceNames()
+	found := make([][]*catalog.SourceColumn, len(have.Columns))
 	for _, s := range t.Columns {
-		exact[s.Name] = s
-	}
-	named := make(map[string]bool)
-	for _, c := range have.Columns {
-		if c != nil {
-			named[c.Source] = true
-		}
-	}
-	for _, s := range t.Columns {
-		if lower := strings.ToLower(s.Name); !named[s.Name] {
-			folded[lower] = append(folded[lower], s)
+		if i := names.Find(s.Name); i >= 0 {
+			found[i] = append(found[i], s)
 		}
 	}
 	sources := make([]*catalog.SourceColumn, len(have.Columns))
-	for i, c := range have.Columns {
-		switch {
-		case c == nil:
-		case c.Source != "":
-			sources[i] = exact[c.Source]
-		case exact[c.Name] != nil && !named[c.Name]:
-			sources[i] = exact[c.Name]
-		case len(folded[c.Name]) == 1:
-			sources[i] = folded[c.Name][0]
+	for i, several := range found {
+		if len(several) == 1 {
+			sources[i] = several[0]
+			continue
+		}
+		if own := slices.IndexFunc(several, func(s *catalog.SourceColumn) bool { return s.Name == have.Columns[i].Name }); own >= 0 {
+			sources[i] = several[own]
 		}
 	}
 	return sources

@@ -2,6 +2,7 @@ package dmslint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"icehose/catalog"
@@ -23,18 +24,7 @@ func (l *linter) lintTarget(d document) {
 			"changes carry no stream-position and no record number, so nothing says which of two is newer: each fails no_position",
 			"set IncludeTransactionDetails to true")
 	}
-	included := setting(d.root, "IncludeNullAndEmpty")
-	switch {
-	case p == nil && !included.truth(false):
-		l.find(d, included, Risk, "nulls-omitted", "null, an empty text and an unchanged large value all look alike: the column is not there",
-			"set IncludeNullAndEmpty to true, and nulls: included in the pipeline file")
-	case p != nil && p.Source.Nulls == catalog.NullsIncluded && !included.truth(false):
-		l.find(d, included, Wrong, "nulls-differ", "the pipeline file says nulls: included: each row with a null fails missing_column",
-			"set IncludeNullAndEmpty to true")
-	case p != nil && p.Source.Nulls == catalog.NullsOmitted && included.truth(false):
-		l.find(d, included, Risk, "nulls-differ", "the pipeline file says nulls: omitted, so that a column that is lost on the way counts as null",
-			"set nulls: included in the pipeline file")
-	}
+	l.lintNulls(d)
 	if n := off("PartitionIncludeSchemaTable"); n != nil {
 		l.find(d, n, Slow, "bare-partition-key", "equal keys of different tables go to one shard: row 1 of every table, for example",
 			"set PartitionIncludeSchemaTable to true")
@@ -54,6 +44,37 @@ func (l *linter) lintTarget(d document) {
 	if n := d.root.field("MessageFormat"); n == nil || n.text() == "json" {
 		l.find(d, setting(d.root, "MessageFormat"), Slow, "pretty-printed", "records have line breaks and tabs: more bytes, more shards",
 			"set MessageFormat to json-unformatted")
+	}
+}
+
+// lintNulls compares how the endpoint writes nulls with what the pipeline file
+// says of its tables, each of which may say it for itself. Where nulls are left
+// out nothing is wrong between the two, and empty texts are lost all the same.
+func (l *linter) lintNulls(d document) {
+	p := l.options.Pipeline
+	included := setting(d.root, "IncludeNullAndEmpty")
+	said := func(n catalog.Nulls) bool {
+		return p != nil && slices.ContainsFunc(p.Tables, func(t *catalog.Table) bool { return t.Nulls == n })
+	}
+	if included.truth(false) {
+		if said(catalog.NullsOmitted) {
+			l.find(d, included, Risk, "nulls-differ", "the pipeline file says nulls: omitted, so that a column that is lost on the way counts as null",
+				"set nulls: included in the pipeline file")
+		}
+		return
+	}
+	if said(catalog.NullsIncluded) {
+		l.find(d, included, Wrong, "nulls-differ", "the pipeline file says nulls: included: each row with a null fails missing_column",
+			"set IncludeNullAndEmpty to true")
+	}
+	switch {
+	case p == nil:
+		l.find(d, included, Risk, "nulls-omitted", "null, an empty text and an unchanged large value all look alike: the column is not there",
+			"set IncludeNullAndEmpty to true, and nulls: included in the pipeline file")
+	case said(catalog.NullsOmitted):
+		l.find(d, included, Risk, "nulls-omitted", "null and an empty text look alike, the column is not there: the pipeline file says nulls: omitted, which is "+
+			"its default, and so an empty text becomes null, or fails missing_column in a column with not_null",
+			"set IncludeNullAndEmpty to true, and nulls: included in the pipeline file")
 	}
 }
 

@@ -75,7 +75,7 @@ func TestForeignTables(t *testing.T) {
 			[]icecatalog.CreateTableOpt{properties},
 			[]string{
 				"refuse note: the table has column Note, which engines without case take for the same",
-				"refuse Note: it is not in the pipeline file: --allow-drop drops it; renamed_from: on the column that it became renames it",
+				"refuse Note: it is not in the pipeline file: --allow-drop drops it and its values; renamed_from: on the column that it became renames it, unless the table has that one already",
 			},
 			true,
 		},

@@ -212,6 +212,17 @@ func (p *planner) add(want iceberg.NestedField) {
 	p.act(Action{Kind: Add, Column: want.Name, To: want.Type.String()})
 }
 
+// becomes returns the column of the file that is to be renamed from another one;
+// empty if none is.
+func (p *planner) becomes(from string) string {
+	for _, c := range p.t.Columns {
+		if c.RenamedFrom == from && !c.Exclude {
+			return c.Name
+		}
+	}
+	return ""
+}
+
 func (p *planner) renamedFrom(name string) string {
 	for _, c := range p.t.Columns {
 		if c.Name == name && !c.Exclude {
@@ -254,8 +265,15 @@ func (p *planner) rest(current *table.Table) {
 			p.refuse(f.Name, "it is not in the pipeline file, and the table's %s needs it", use)
 		case f.Required:
 			p.refuse(f.Name, "it is required and not in the pipeline file: no row could be written")
+		case p.becomes(f.Name) != "":
+			p.refuse(f.Name, "column %[1]s has renamed_from: %[2]s, and the table has %[1]s already: as a column of its own, "+
+				"null in rows from before it was added, whose values are in %[2]s. "+
+				"Where %[1]s has no values to keep, stop the table's stream, write name: %[2]s instead of %[1]s and no renamed_from:, "+
+				"and apply with --allow-drop, which drops %[1]s; then write %[1]s with renamed_from: %[2]s, and apply again. Otherwise create the table anew and load it. "+
+				"Without renamed_from:, --allow-drop drops %[2]s and its values", p.becomes(f.Name), f.Name)
 		case !p.allowDrop:
-			p.refuse(f.Name, "it is not in the pipeline file: --allow-drop drops it; renamed_from: on the column that it became renames it")
+			p.refuse(f.Name, "it is not in the pipeline file: --allow-drop drops it and its values; "+
+				"renamed_from: on the column that it became renames it, unless the table has that one already")
 		default:
 			p.act(Action{Kind: Drop, Column: f.Name, From: f.Type.String()})
 		}

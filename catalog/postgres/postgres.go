@@ -36,12 +36,15 @@ func read(ctx context.Context, conn *pgx.Conn) (_ *catalog.SourceSchema, err err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback(context.WithoutCancel(ctx))) }()
 	// Without a search path every name outside of pg_catalog comes with its schema.
-	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO ''"); err != nil {
-		return nil, err
+	// The other settings are what the texts of values depend on.
+	for _, set := range [...]string{"search_path TO ''", "datestyle TO ISO", "intervalstyle TO postgres", "timezone TO 'UTC'", "bytea_output TO hex", "extra_float_digits TO 1"} {
+		if _, err := tx.Exec(ctx, "SET LOCAL "+set); err != nil {
+			return nil, err
+		}
 	}
 	s := &catalog.SourceSchema{
 		Engine: catalog.PostgreSQL, Words: catalog.PostgreSQL, Version: conn.PgConn().ParameterStatus("server_version"),
-		Unknown: []catalog.Aspect{catalog.AspectZeroDates},
+		Unknown: []catalog.Aspect{catalog.AspectZeroDates}, KnowsEarlier: true,
 	}
 	domains, err := readDomains(ctx, tx)
 	if err != nil {
@@ -53,6 +56,9 @@ func read(ctx context.Context, conn *pgx.Conn) (_ *catalog.SourceSchema, err err
 	}
 	if err := readColumns(ctx, tx, tables, domains); err != nil {
 		return nil, fmt.Errorf("list columns: %w", err)
+	}
+	if s.LeftOut, err = readLeftOut(ctx, tx); err != nil {
+		return nil, fmt.Errorf("list what is left out: %w", err)
 	}
 	for _, t := range tables {
 		if t.toast {
@@ -77,7 +83,11 @@ func readTables(ctx context.Context, tx pgx.Tx) (map[uint32]*table, error) {
 				JOIN pg_catalog.pg_class p ON p.oid = h.inhparent JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
 				WHERE h.inhrelid = c.oid AND c.relispartition), ''),
 			ARRAY(SELECT a.attname::text FROM pg_catalog.pg_index i, unnest(i.indkey) WITH ORDINALITY AS k (attnum, n), pg_catalog.pg_attribute a
-				WHERE i.indrelid = c.oid AND i.indisprimary AND k.n <= i.indnkeyatts AND a.attrelid = c.oid AND a.attnum = k.attnum ORDER BY k.n)
+				WHERE i.indrelid = c.oid AND i.indisprimary AND k.n <= i.indnkeyatts AND a.attrelid = c.oid AND a.attnum = k.attnum ORDER BY k.n),
+			EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND NOT (i.indimmediate AND i.indisvalid)),
+			ARRAY(SELECT a.attname::text FROM pg_catalog.pg_index i, unnest(i.indkey) WITH ORDINALITY AS k (attnum, n), pg_catalog.pg_attribute a
+				WHERE c.relreplident = 'i' AND i.indrelid = c.oid AND i.indisreplident AND i.indisvalid AND i.indimmediate
+					AND k.n <= i.indnkeyatts AND a.attrelid = c.oid AND a.attnum = k.attnum ORDER BY k.n)
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.deptype = 'e')`)
@@ -89,9 +99,9 @@ func readTables(ctx context.Context, tx pgx.Tx) (map[uint32]*table, error) {
 	var identity string
 	var t catalog.SourceTable
 	var toast bool
-	_, err = pgx.ForEachRow(rows, []any{&oid, &t.Schema, &t.Name, &t.Comment, &identity, &toast, &t.PartitionOf, &t.Key}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &t.Schema, &t.Name, &t.Comment, &identity, &toast, &t.PartitionOf, &t.Key, &t.KeyDeferrable, &t.IdentityColumns}, func() error {
 		found := t
-		found.Key = slices.Clone(t.Key)
+		found.Key, found.IdentityColumns = slices.Clone(t.Key), append([]string(nil), t.IdentityColumns...)
 		if found.ReplicaIdentity = identityOf(identity); found.ReplicaIdentity == "" {
 			return fmt.Errorf("table %s: unknown replica identity %q", t.FullName(), identity)
 		}
@@ -166,7 +176,7 @@ func readColumns(ctx context.Context, tx pgx.Tx, tables map[uint32]*table, domai
 	rows, err := tx.Query(ctx, `
 		SELECT a.attrelid, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod), e.typtype::text, en.nspname <> 'pg_catalog',
 			a.attnotnull, a.attgenerated::text, a.attidentity::text, coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
-			coalesce(col_description(a.attrelid, a.attnum), ''), a.attlen = -1 AND a.attstorage = 'p'
+			coalesce(col_description(a.attrelid, a.attnum), ''), a.attlen = -1 AND a.attstorage = 'p', `+earlier+`
 		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 			JOIN pg_catalog.pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END
 			JOIN pg_catalog.pg_namespace en ON en.oid = e.typnamespace
@@ -178,7 +188,7 @@ func readColumns(ctx context.Context, tx pgx.Tx, tables map[uint32]*table, domai
 	}
 	var c column
 	_, err = pgx.ForEachRow(rows, []any{
-		&c.table, &c.Name, &c.typ, &c.Declared, &c.class, &c.other, &c.notNull, &c.generated, &c.identity, &c.def, &c.Comment, &c.plain,
+		&c.table, &c.Name, &c.typ, &c.Declared, &c.class, &c.other, &c.notNull, &c.generated, &c.identity, &c.def, &c.Comment, &c.plain, &c.Earlier,
 	}, func() error {
 		found := c.SourceColumn
 		if err := c.finish(&found, domains); err != nil {

@@ -210,13 +210,7 @@ func (p *preflight) transactions(ctx context.Context) error {
 // tables looks at what only a live server tells of tables.
 func (p *preflight) tables(ctx context.Context) error {
 	for _, t := range p.schema.Tables {
-		name := pgx.Identifier{t.Schema, t.Name}.Sanitize()
-		if t.ReplicaIdentity == catalog.IdentityNothing {
-			p.add(catalog.Finding{
-				ID: "replica_identity_nothing", Severity: catalog.SeverityError, Object: t.FullName(), What: "REPLICA IDENTITY NOTHING",
-				Consequence: "the log does not say which row an update or delete means", Fix: "ALTER TABLE " + name + " REPLICA IDENTITY DEFAULT",
-			})
-		}
+		p.identity(t)
 	}
 	rows, err := p.conn.Query(ctx, `SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE (c.relpersistence = 'u' AND c.relkind = 'r' OR c.relkind = 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2`)
@@ -235,14 +229,38 @@ func (p *preflight) tables(ctx context.Context) error {
 		if kind == "p" {
 			f = catalog.Finding{
 				ID: "partitioned_table", Severity: catalog.SeverityNote, Object: schema + "." + name, What: "the table has partitions",
-				Consequence: "a task that selects it and its partitions sends every row twice",
-				Fix:         "select the partitions only, and give them one target with a route",
+				Consequence: "a task that selects it and its partitions sends every row twice; the log has its changes under the names of the partitions",
+				Fix: "select the partitions and not the table: each is a table of its own in the lake, as icehose catalog discover proposes it, because two sources cannot share a target; " +
+					"a view can read them as one; run discover again when a partition is added",
 			}
 		}
 		p.add(f)
 		return nil
 	})
 	return err
+}
+
+// identity looks at whether the log has a row's key when it is deleted.
+func (p *preflight) identity(t *catalog.SourceTable) {
+	gap := t.IdentityGap(t.Key)
+	f := catalog.Finding{Severity: catalog.SeverityError, Object: t.FullName()}
+	switch {
+	case t.ReplicaIdentity == catalog.IdentityNothing:
+		f.ID, f.What, f.Consequence = "replica_identity_nothing", "REPLICA IDENTITY NOTHING", "the log does not say which row an update or delete means"
+		f.Fix = "ALTER TABLE " + pgx.Identifier{t.Schema, t.Name}.Sanitize() + " REPLICA IDENTITY DEFAULT"
+		if gap != nil {
+			f.Fix = gap.Fix
+		}
+	case gap == nil:
+		return
+	case t.ReplicaIdentity == catalog.IdentityIndex:
+		f.ID, f.What, f.Fix = "replica_identity_index", gap.What, gap.Fix
+		f.Consequence = "a delete has no key and fails missing_key; an update that changes the key leaves the old row in the lake"
+	default:
+		f.ID, f.What, f.Fix = "key_deferrable", gap.What, gap.Fix+"; or a primary key that is not deferrable, where DMS reads with pglogical"
+		f.Consequence = "a delete names no row: it fails missing_key or does not come; icehose capture has the table's inserts only"
+	}
+	p.add(f)
 }
 
 // pglogical looks at what earlier tasks have left, where the extension is there.
@@ -257,10 +275,14 @@ func (p *preflight) pglogical(ctx context.Context) error {
 	}
 	for _, t := range p.schema.Tables {
 		if t.ReplicaIdentity == catalog.IdentityFull {
+			other := "ALTER TABLE " + pgx.Identifier{t.Schema, t.Name}.Sanitize() + " REPLICA IDENTITY DEFAULT"
+			if t.KeyDeferrable {
+				other += " and a primary key that is not deferrable"
+			}
 			p.add(catalog.Finding{
 				ID: "replica_identity_full", Severity: catalog.SeverityWarning, Object: t.FullName(), What: "REPLICA IDENTITY FULL, and pglogical is installed",
 				Consequence: "DMS with pglogical does not support it: old rows are missing",
-				Fix:         "PluginName=test_decoding on the endpoint, or ALTER TABLE " + pgx.Identifier{t.Schema, t.Name}.Sanitize() + " REPLICA IDENTITY DEFAULT",
+				Fix:         "PluginName=test_decoding on the endpoint, or " + other,
 			})
 		}
 	}

@@ -66,6 +66,9 @@ type Observed struct {
 	Shards     []Shard
 	Tables     []Table
 	Reconcile  *Reconcile
+	// Sources are the source tables of the pipeline file, as schema.table, each of
+	// which a report should have; nil: not known.
+	Sources []string
 	// Unread are parts that could not be observed.
 	Unread []Unread
 }
@@ -127,20 +130,6 @@ type Table struct {
 	Missing bool      // the catalog does not have it
 }
 
-// A Reconcile is the last report of icehose reconcile.
-type Reconcile struct {
-	From   string    // where the report lies
-	At     time.Time // when it was made; zero: not known
-	Tables []Verdict
-}
-
-// A Verdict is what it says of a table.
-type Verdict struct {
-	Table   string `json:"table"`
-	Verdict string `json:"verdict"` // equal, different or inconclusive
-	Why     string `json:"why"`
-}
-
 // Judge makes the report.
 func Judge(o *Observed, now time.Time, limits Limits) Report {
 	j := &judge{now: now, limits: limits}
@@ -160,10 +149,10 @@ func Judge(o *Observed, now time.Time, limits Limits) Report {
 		j.shard(&o.Shards[i])
 	}
 	for i := range o.Tables {
-		j.table(&o.Tables[i])
+		j.table(&o.Tables[i], o.Reconcile)
 	}
 	if o.Reconcile != nil {
-		j.reconcile(o.Reconcile)
+		j.reconcile(o.Reconcile, o.Sources)
 	}
 	for _, u := range o.Unread {
 		j.line(u.Part, u.Name, "read", u.Err.Error(), Unknown, "see what it says: a name, a permission, or the network")
@@ -317,42 +306,17 @@ func (j *judge) shard(s *Shard) {
 	j.line("sink", s.Name, "in every table", value, OK, "")
 }
 
-func (j *judge) table(t *Table) {
+func (j *judge) table(t *Table, last *Reconcile) {
 	switch {
 	case t.Missing:
 		j.line("table", t.Name, "last commit", "no such table", Red, "icehose catalog apply creates it")
+	case t.Commit.IsZero() && j.isEmpty(t.Name, last):
+		j.line("table", t.Name, "last commit", "none: the source has no rows of it either", OK, "")
 	case t.Commit.IsZero():
-		j.line("table", t.Name, "last commit", "none", Red, "nothing was ever delivered: is its load done, and is its name right in the pipeline file?")
+		j.line("table", t.Name, "last commit", "none", Red,
+			"nothing was ever delivered: is its load done, and is its name right in the pipeline file? If its source has no rows, a report of icehose reconcile says so (--report)")
 	default:
 		j.line("table", t.Name, "last commit", t.Commit.UTC().Format(time.RFC3339), OK, "")
-	}
-}
-
-func (j *judge) reconcile(r *Reconcile) {
-	light, age := OK, "time not known"
-	if !r.At.IsZero() {
-		d := j.now.Sub(r.At)
-		age = short(d.Round(time.Minute)) + " ago"
-		if d > j.limits.Verdict {
-			light = Red
-		}
-	}
-	j.line("reconcile", r.From, "last report", age, light, "it is too old to prove anything: icehose reconcile, or invoke the Lambda, whose log says why it did not run")
-	for _, v := range r.Tables {
-		light, next := Red, ""
-		switch v.Verdict {
-		case "equal":
-			light = OK
-		case "different":
-			next = "icehose reconcile --show-keys names the rows; a stale mirror is repaired by a plan, a gap by icehose resync"
-		default:
-			next = "reconcile again when it has caught up: nothing is known of the table"
-		}
-		value := v.Verdict
-		if v.Why != "" {
-			value += ": " + v.Why
-		}
-		j.line("verdict", v.Table, "verdict", value, light, next)
 	}
 }
 

@@ -38,6 +38,18 @@ func well() *status.Observed {
 	}
 }
 
+// empty is a pipeline whose one table nothing was delivered for, with a report that
+// is right about it but for an edit.
+func empty(edit func(*status.Reconcile)) func(*status.Observed) {
+	return func(o *status.Observed) {
+		o.Tables[0].Commit = time.Time{}
+		o.Reconcile.Tables[0] = status.Verdict{
+			Table: "public.orders", Target: "shop.orders", Verdict: "equal", Source: status.Rows{Rows: new(uint64(0))}, Lake: status.Rows{Rows: new(uint64(0))},
+		}
+		edit(o.Reconcile)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	tests := map[string]struct {
 		edit  func(*status.Observed)
@@ -75,6 +87,87 @@ func TestJudge(t *testing.T) {
 			o.Reconcile.Tables[0] = status.Verdict{Table: "t", Verdict: "inconclusive", Why: "lagging"}
 		}, status.Red, []string{"red verdict t: verdict = inconclusive: lagging"}, "when it has caught up"},
 		"a verdict of another age": {func(o *status.Observed) { o.Reconcile.Tables[0].Verdict = "" }, status.Red, []string{"red verdict public.orders: verdict = "}, "nothing is known"},
+		"keys alone are equal": {
+			func(o *status.Observed) { o.Reconcile.Tables[0].Scope = "3 keys" }, status.Unknown,
+			[]string{"unknown verdict public.orders: verdict = equal (3 keys)"},
+			"only a part of the table was compared",
+		},
+		"a sample is equal": {
+			func(o *status.Observed) { o.Reconcile.Tables[0].Sampled = 0.1 }, status.Unknown,
+			[]string{"unknown verdict public.orders: verdict = equal (sample of 10%)"},
+			"without --keys, --since and --sample",
+		},
+		"a sample differs": {
+			func(o *status.Observed) {
+				o.Reconcile.Tables[0].Sampled, o.Reconcile.Tables[0].Verdict = 0.1, "different"
+			}, status.Red,
+			[]string{"red verdict public.orders: verdict = different (sample of 10%)"},
+			"--show-keys",
+		},
+		"a verdict is older than its report": {
+			func(o *status.Observed) { o.Reconcile.Tables[0].DecidedAt = now.Add(-6 * 24 * time.Hour) }, status.Red,
+			[]string{"red verdict public.orders: verdict = equal, decided 144h ago"},
+			"too old to prove anything",
+		},
+		"a verdict is not too old": {
+			func(o *status.Observed) { o.Reconcile.Tables[0].DecidedAt = now.Add(-23 * time.Hour) }, status.OK, nil, "",
+		},
+		"all is too old": {
+			func(o *status.Observed) {
+				o.Reconcile.At = now.Add(-25 * time.Hour)
+				o.Reconcile.Tables[0].DecidedAt = now.Add(-26 * time.Hour)
+			}, status.Red, []string{"red reconcile report.json: last report = 25h ago"}, "too old",
+		},
+		"a table is not in the report": {
+			func(o *status.Observed) { o.Sources = []string{"public.orders", "public.log"} }, status.Unknown,
+			[]string{"unknown verdict public.log: verdict = not in the report"},
+			"nothing is known of the table",
+		},
+		"the report is of chosen tables": {
+			func(o *status.Observed) {
+				o.Sources, o.Reconcile.Only = []string{"public.orders", "public.log"}, []string{"public.orders"}
+			}, status.Unknown,
+			[]string{"unknown verdict public.log: verdict = not compared: the report is of chosen tables"},
+			"without --tables and --keys",
+		},
+		"a run goes on": {
+			func(o *status.Observed) {
+				o.Sources, o.Reconcile.Later = []string{"public.orders", "public.log"}, []string{"public.log"}
+			}, status.Unknown,
+			[]string{"unknown verdict public.log: verdict = not decided yet"},
+			"see the next report",
+		},
+		"a run goes on, without the pipeline file": {
+			func(o *status.Observed) { o.Reconcile.Later = []string{"public.log"} }, status.Unknown,
+			[]string{"unknown verdict public.log: verdict = not decided yet"},
+			"see the next report",
+		},
+		"a table that is rightly empty": {empty(func(*status.Reconcile) {}), status.OK, nil, ""},
+		"empty, and differs": {
+			empty(func(r *status.Reconcile) { r.Tables[0].Verdict, r.Tables[0].Source.Rows = "different", new(uint64(1)) }), status.Red,
+			[]string{"red table shop.orders: last commit = none", "red verdict public.orders: verdict = different"},
+			"nothing was ever delivered",
+		},
+		"empty, as far as some keys tell": {
+			empty(func(r *status.Reconcile) { r.Tables[0].Scope = "1 keys" }), status.Red,
+			[]string{"red table shop.orders: last commit = none", "unknown verdict public.orders: verdict = equal (1 keys)"},
+			"nothing was ever delivered",
+		},
+		"empty, long ago": {
+			empty(func(r *status.Reconcile) { r.At = now.Add(-25 * time.Hour) }), status.Red,
+			[]string{"red table shop.orders: last commit = none", "red reconcile report.json: last report = 25h ago"},
+			"nothing was ever delivered",
+		},
+		"empty, decided long ago": {
+			empty(func(r *status.Reconcile) { r.Tables[0].DecidedAt = now.Add(-25 * time.Hour) }), status.Red,
+			[]string{"red table shop.orders: last commit = none", "red verdict public.orders: verdict = equal, decided 25h ago"},
+			"nothing was ever delivered",
+		},
+		"empty, and another table is": {
+			empty(func(r *status.Reconcile) { r.Tables[0].Target = "shop.log" }), status.Red,
+			[]string{"red table shop.orders: last commit = none"},
+			"a report of icehose reconcile says so",
+		},
 		"a part is not observed": {
 			func(o *status.Observed) {
 				o.Unread = []status.Unread{{Part: "stream", Name: "s", Err: errors.New("denied")}}

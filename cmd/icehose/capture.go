@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -33,7 +34,7 @@ type captureCmd struct {
 	UntilLSN    string        `name:"until-lsn" help:"Stop when every change below this log sequence number is written." placeholder:"X/X"`
 	Duration    time.Duration `help:"Stop after this long." placeholder:"DURATION"`
 	Slot        string        `default:"icehose_capture" help:"Name of the replication slot to make."`
-	Publication string        `default:"icehose_capture" help:"Name of the publication to make; a second one, for tables without a key, ends in _keyless."`
+	Publication string        `default:"icehose_capture" help:"Name of the publication to make; a second one, for tables whose inserts alone can be captured, ends in _keyless."`
 	KeepSlot    bool          `help:"Leave the slot and the publications when done. A slot that nobody reads keeps the server's log until the disk is full."`
 	Replace     bool          `help:"First drop a slot and publications of these names, which a capture that was killed has left."`
 	Profile     string        `default:"recommended" enum:"recommended,dms" help:"Settings to start from: recommended has what the pipeline needs, dms what an endpoint has if nobody sets anything."`
@@ -87,6 +88,15 @@ records that the rest of the pipeline takes for DMS's. Stops at the first limit
 reached, when interrupted (SIGINT, SIGTERM, SIGHUP), or when the output cannot be
 written, as where nobody reads the pipe any more; the slot and the publications
 are dropped then. A second SIGINT or SIGTERM ends it at once and leaves them.
+
+A publication of updates and deletes makes PostgreSQL refuse them, to whoever
+writes the table, where its log cannot name their rows. Of such tables (a primary
+key that is DEFERRABLE, REPLICA IDENTITY NOTHING, an identity whose index is gone)
+and of tables without a primary key the inserts alone are captured, and a warning
+names each with what to do; another names those whose deletes lack the key. Keep
+the keys of the tables while it runs: to one that loses its own PostgreSQL refuses
+updates and deletes. Partitions are tables of their own. A table or a partition
+that is made while it runs is not captured.
 
 Exit status: 0 stopped with every table loaded, 2 otherwise.
 
@@ -149,6 +159,7 @@ func (cmd *captureCmd) run(ctx context.Context, env *environment, options dmssim
 		defer cancel()
 		err = errors.Join(err, task.Close(closing))
 	}()
+	warnShortfalls(ctx, env, task.Shortfalls())
 	progress := newStage(env.stderr, "capture", "records", -1)
 	running, halt := context.WithCancel(ctx)
 	defer halt()
@@ -177,6 +188,17 @@ func (cmd *captureCmd) run(ctx context.Context, env *environment, options dmssim
 		err = errors.New("stopped before every table was loaded: the records do not have all rows")
 	}
 	return task.Counts(), err
+}
+
+// warnShortfalls says which tables the capture is not complete for.
+func warnShortfalls(ctx context.Context, env *environment, tables []dmssim.Shortfall) {
+	for _, s := range tables {
+		if s.InsertsOnly {
+			env.log.WarnContext(ctx, "updates and deletes are not captured", slog.String("table", s.Table), slog.String("why", s.Why), slog.String("fix", s.Fix))
+			continue
+		}
+		env.log.WarnContext(ctx, "deletes are captured without their key", slog.String("table", s.Table), slog.String("why", s.Why), slog.String("fix", s.Fix))
+	}
 }
 
 // refuseExisting keeps an earlier capture: its slot is gone, so nobody could

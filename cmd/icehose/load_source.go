@@ -96,7 +96,11 @@ func (cmd *loadCmd) dump(p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot,
 			return nil, fmt.Errorf("%s: CSV is read in PostgreSQL's form only: write NDJSON", path)
 		}
 		s.Parts = append(s.Parts, func(ctx context.Context) iter.Seq2[[][]byte, error] {
-			return dump.ReadFile(ctx, path, func(names []string) ([]int, error) { return load.Place(load.Columns(t), names) })
+			rows := dump.ReadFile(ctx, path, t.PlaceColumns)
+			if s.Form == canon.Postgres {
+				rows = dump.Amounts(t, rows)
+			}
+			return rows
 		})
 	}
 	return s, nil

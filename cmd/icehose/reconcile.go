@@ -25,7 +25,7 @@ type reconcileCmd struct {
 
 	Tables []string `help:"Only these tables, as schema.table of the source." placeholder:"TABLE"`
 	Keys   string   `help:"Only these keys: one JSON object a line, {\"table\":\"schema.table\",\"columns\":[...],\"key\":[...]} or {\"table\":\"schema.table\",\"all\":true}, as icehose redrive --keys writes them." placeholder:"FILE"`
-	Since  string   `help:"Only rows that the source changed since then, by a column: COLUMN=2026-11-01T00:00:00Z, COLUMN=2026-11-01 or COLUMN=24h. Extra rows of the lake are not seen. Tables without the column are compared whole." placeholder:"COLUMN=TIME"`
+	Since  string   `help:"Only rows that the source changed since then, by a column: COLUMN=2026-11-01T00:00:00Z, COLUMN=2026-11-01 or COLUMN=24h. With a duration, a date or a time without a zone is taken from 14 hours earlier on: whatever the clock of the source, no row is passed over. Extra rows of the lake are not seen. Tables without the column are compared whole." placeholder:"COLUMN=TIME"`
 	Sample float64  `help:"Only about this fraction of the keys, chosen by their hash: 0.01 is one in a hundred." placeholder:"FRACTION"`
 
 	job.Settings
@@ -55,7 +55,13 @@ SQLite database, with their files on S3 or elsewhere (--catalog).
 With --repair, rows that differ are put right: the source's current row of each key is
 read anew and written at the source's position, so that later changes win over it, in
 whatever order they come, and earlier ones lose. The keys are compared again until they
-agree. Exit status 0 then means that everything found was repaired.
+agree. Exit status 0 then means that all of every table was decided and everything found
+was repaired; 2, that what was found was repaired, and something of a table not decided,
+which the last lines name: there may be more. With --keys, --since or --sample, all of a
+table is what they choose of it.
+
+A run that continues from a --checkpoint looks again at the keys that the one before
+found: what was repaired meanwhile, or has arrived, is told no more.
 
 Exit status: 0 every table is equal, 1 some table is different, 2 some table is
 inconclusive and none different, or it could not be done.
@@ -135,7 +141,7 @@ func exceptStatus(err error) error {
 
 // options turns flags into those of a run.
 func (cmd *reconcileCmd) options(p *catalog.Pipeline) (o reconcile.Options, err error) {
-	o = reconcile.Options{Tables: cmd.Tables, Sample: cmd.Sample, Timeout: cmd.Timeout, ShowKeys: cmd.ShowKeys, Now: time.Now, Identity: cmd.Place()}
+	o = reconcile.Options{Tables: cmd.Tables, Sample: cmd.Sample, Timeout: cmd.Timeout, ShowKeys: cmd.ShowKeys, Now: time.Now, Identity: cmd.Place(), Recheck: true}
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys, p); err != nil {
 			return o, err

@@ -21,6 +21,7 @@ type redriveCmd struct {
 	Sources  []string      `arg:"" name:"source" help:"Error objects: files, directories, or s3://bucket/prefix."`
 	Pipeline string        `help:"The pipeline file. Without it failures are only grouped by error code." placeholder:"FILE"`
 	Delivery deliveryFlags `embed:""`
+	Rows     rowFlags      `embed:""`
 	Mirrors  []string      `help:"Tables (schema.table of the source, or all) that some other delivery stream of the same Kinesis stream delivers as mirrors, whatever the pipeline file and --mode say. It would get what is sent." placeholder:"TABLE"`
 	Keys     string        `help:"Write the keys of mirrors' rows to this file, for icehose reconcile --keys." placeholder:"FILE"`
 	AsRows   string        `help:"Write rows of changelogs that Iceberg refused to this file, as icehose transform prints them." placeholder:"FILE"`
@@ -43,8 +44,8 @@ records of the source: they go to --as-rows or --keys.
 Sending goes on where it was cut off (--progress). Every reader of the stream gets
 the records once more: where another delivery stream reads it with a mode of its own
 (ICEHOSE_MODE=mirror), name its tables with --mirrors, since nothing here tells.
---mode, --database and --suffix are those of the delivery stream whose failures these
-are. Credentials and region are those of the AWS SDK.
+--mode, --database, --suffix and --binary are those of the delivery stream whose failures
+these are. Credentials and region are those of the AWS SDK.
 
 A record that the stream rejects by itself (too large, say) is noted as such in the
 progress file and left out, in this run and the next. One that it refuses 8 times is
@@ -81,7 +82,7 @@ func (cmd *redriveCmd) Run(ctx context.Context, env *environment, global *cli) e
 		if p, err = catalog.Load(cmd.Pipeline); err != nil {
 			return err
 		}
-		if t, err = transform.New(p, cmd.Delivery.options()); err != nil {
+		if t, err = transform.New(p, streamOptions(&cmd.Delivery, &cmd.Rows)); err != nil {
 			return err
 		}
 		if mirrors, err = cmd.mirrors(p); err != nil {

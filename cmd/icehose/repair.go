@@ -57,6 +57,8 @@ type repairOutcome struct {
 	Plan  string `json:"plan,omitempty"`
 	SQL   string `json:"sql,omitempty"`
 	repair.Result
+	// Undecided are tables that were not decided wholly.
+	Undecided []repair.Undecided `json:"undecided,omitempty"`
 }
 
 // repair plans and repairs what was found. The history tells of what was
@@ -69,7 +71,7 @@ func (cmd *reconcileCmd) repair(ctx context.Context, env *environment, global *c
 	if err := cmd.publish(ctx, c); err != nil {
 		return err
 	}
-	outcome := &repairOutcome{How: cmd.Repair, Steps: len(plan.Steps), Plan: cmd.Plan, SQL: cmd.SQL}
+	outcome := &repairOutcome{How: cmd.Repair, Steps: len(plan.Steps), Plan: cmd.Plan, SQL: cmd.SQL, Undecided: plan.Undecided}
 	outcome.NotPlanned = plan.Left
 	if cmd.Plan != "" {
 		var text bytes.Buffer
@@ -140,20 +142,16 @@ func (cmd *reconcileCmd) throughSink(ctx context.Context, env *environment, c *c
 	})
 }
 
-// status is 1 while something differs, else 2 if a table could not be decided.
+// status is 1 while something that was found differs, else 2 if not all of a
+// table was decided.
 func (o *repairOutcome) status(r *reconcile.Report) int {
-	status := r.ExitStatus()
-	done := o.How == repairSink || o.How == repairChangelog
-	switch {
-	case !done || status != exitDifferent:
-		return status
-	case !o.Repaired():
+	switch done := o.How == repairSink || o.How == repairChangelog; {
+	case !done:
+		return r.ExitStatus()
+	case r.Verdict() == reconcile.Different && !o.Repaired():
 		return exitDifferent
-	}
-	for i := range r.Tables {
-		if r.Tables[i].Verdict != reconcile.Equal && r.Tables[i].Verdict != reconcile.Different {
-			return exitTrouble
-		}
+	case len(o.Undecided) > 0 || r.Verdict() == reconcile.Inconclusive:
+		return exitTrouble
 	}
 	return exitSame
 }
@@ -176,6 +174,9 @@ func (o *repairOutcome) writeText(w io.Writer) error {
 	}
 	for _, l := range o.NotPlanned {
 		fmt.Fprintf(&b, "repair: %s: rows not planned %d: %s\n", l.Table, l.Rows, l.Why)
+	}
+	for _, u := range o.Undecided {
+		fmt.Fprintf(&b, "repair: %s: not all of it was decided, there may be more: compare it again: %s\n", u.Table, u.Why)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)

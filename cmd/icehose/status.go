@@ -25,12 +25,12 @@ type statusCmd struct {
 	Delivery   []string      `help:"Delivery streams, if not those of NAME." placeholder:"NAME"`
 	Task       string        `help:"DMS task, if not NAME-task; none for none." placeholder:"NAME"`
 	DBInstance string        `name:"db-instance" help:"DB instance of RDS or Aurora whose replication slots are watched." placeholder:"NAME"`
-	Pipeline   string        `help:"The pipeline file; needed for tables of a lake." placeholder:"FILE"`
+	Pipeline   string        `help:"The pipeline file; needed for tables of a lake. Tables that it has and the report has not are then told." placeholder:"FILE"`
 	Report     string        `help:"The last report of icehose reconcile --json: a file, or s3://bucket/prefix, of which the newest .json counts." placeholder:"FILE"`
 	Window     time.Duration `default:"1h" help:"Time that failures are counted over." placeholder:"DURATION"`
 	Behind     time.Duration `default:"15m" help:"How far a part may be behind." placeholder:"DURATION"`
 	SlotGB     int64         `name:"slot-gb" default:"20" help:"Log, in GB, that replication slots may keep." placeholder:"N"`
-	VerdictAge time.Duration `default:"24h" help:"How old the last reconcile may be." placeholder:"DURATION"`
+	VerdictAge time.Duration `default:"24h" help:"How old the last reconcile may be, and each verdict in it." placeholder:"DURATION"`
 	Timeout    time.Duration `default:"1m" help:"Time for everything." placeholder:"DURATION"`
 	lakeFlags
 }
@@ -42,6 +42,9 @@ reader, what fails by table and reason, how fresh the delivery streams are, the
 tables' last commits and the last verdict on each; and the next step for whatever
 is red. Reads the AWS APIs with --name (credentials and region are those of the
 AWS SDK), a lake with --lake or --catalog, or both. Changes nothing.
+
+A verdict counts as well when the whole table was compared and equal, not longer ago
+than --verdict-age. One of some keys, of what changed lately or of a sample is not enough.
 
 Exit status: 0 all is well, 1 something is red, 2 something could not be observed.
 
@@ -77,13 +80,18 @@ func (cmd *statusCmd) Run(ctx context.Context, env *environment, global *cli) er
 			seen.Unread = append(seen.Unread, status.Unread{Part: "delivery", Name: cmd.Name, Err: errors.New("no delivery stream of this name")})
 		}
 	}
-	if local {
+	if cmd.Pipeline != "" {
 		p, err := catalog.Load(cmd.Pipeline)
 		if err != nil {
 			return err
 		}
-		if err := cmd.observeLake(ctx, env, p, seen); err != nil {
-			return err
+		for _, t := range p.Tables {
+			seen.Sources = append(seen.Sources, t.Source)
+		}
+		if local {
+			if err := cmd.observeLake(ctx, env, p, seen); err != nil {
+				return err
+			}
 		}
 	}
 	if cmd.Report != "" {

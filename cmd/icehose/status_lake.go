@@ -87,6 +87,8 @@ const maxReport = 64 << 20
 // verdicts are what a report says of its tables.
 type verdicts struct {
 	Ended  *time.Time       `json:"ended"`
+	Only   []string         `json:"only"`
+	Later  []string         `json:"later"`
 	Tables []status.Verdict `json:"tables"`
 }
 
@@ -125,7 +127,7 @@ func readVerdicts(ctx context.Context, clouds *clouds, from string) (*status.Rec
 	if report.Ended != nil {
 		r.At = *report.Ended
 	}
-	r.Tables = report.Tables
+	r.Tables, r.Only, r.Later = report.Tables, report.Only, report.Later
 	return r, nil
 }
 

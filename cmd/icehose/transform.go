@@ -25,6 +25,7 @@ type transformCmd struct {
 	Pipeline string         `required:"" help:"The pipeline file." placeholder:"FILE"`
 	Format   capture.Format `default:"auto" enum:"auto,dms,kinesis,get-records,firehose" help:"What the records were captured as: ${enum}."`
 	Delivery deliveryFlags  `embed:""`
+	Rows     rowFlags       `embed:""`
 	Batch    int            `default:"1" help:"Records transformed together. In a batch an older change of a mirror's key gives way to a newer one, and the answers have to fit in Lambda's 6 MB; the records of one Firehose event are always one batch." placeholder:"N"`
 	All      bool           `help:"Print a line for every record, with its outcome, instead of rows only."`
 	Explain  bool           `help:"Explain one record: chosen by --record or --id, else the first one."`
@@ -44,6 +45,18 @@ type deliveryFlags struct {
 
 func (d *deliveryFlags) options() transform.Options {
 	return transform.Options{Only: d.Only, Mode: d.Mode, Database: d.Database, Suffix: d.Suffix}
+}
+
+// rowFlags say how the delivery stream's rows are written.
+type rowFlags struct {
+	Binary transform.BinaryForm `default:"hex" enum:"hex,base64" help:"How bytes stand in rows: hex or base64, as ICEHOSE_BINARY says. The sink takes hex." placeholder:"FORM"`
+}
+
+// streamOptions are those of a delivery stream.
+func streamOptions(d *deliveryFlags, r *rowFlags) transform.Options {
+	o := d.options()
+	o.Binary = r.Binary
+	return o
 }
 
 // load reads the pipeline file as the delivery stream delivers it.
@@ -153,7 +166,7 @@ func (cmd *transformCmd) load() (*transform.Transformer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return transform.New(p, cmd.Delivery.options())
+	return transform.New(p, streamOptions(&cmd.Delivery, &cmd.Rows))
 }
 
 // inputsOf returns the files, or standard input when there are none.

@@ -30,7 +30,8 @@ func hint(r transform.Reason) string {
 	case transform.PartialRow:
 		return "the update left out a large column it did not change: make the table a changelog, or set REPLICA IDENTITY FULL at the source"
 	case transform.MissingColumn:
-		return "the column is missing although nulls: included says that nulls are written: check IncludeNullAndEmpty, the mapping, and may_be_unchanged"
+		return "the column is missing although nulls: included says that nulls are written, or not_null that it has none (an empty text, left out?): " +
+			"check IncludeNullAndEmpty, the mapping, and may_be_unchanged"
 	case transform.AmbiguousColumn:
 		return "two fields of the record differ in case only: say which is the column's with source:"
 	case transform.UnsupportedForm:

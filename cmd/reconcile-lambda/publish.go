@@ -80,10 +80,18 @@ func (c *comparison) publish(ctx context.Context) (*outcome, error) {
 	return o, err
 }
 
-// decided is the report without the tables that the next run goes on with.
+// decided is the report without the tables that the next run goes on with, which
+// it names.
 func (c *comparison) decided() *reconcile.Report {
 	r := *c.report
-	r.Tables = slices.DeleteFunc(slices.Clone(r.Tables), func(t reconcile.TableReport) bool { return t.Verdict == reconcile.Inconclusive })
+	r.Tables = nil
+	for i := range c.report.Tables {
+		if t := &c.report.Tables[i]; t.Verdict == reconcile.Inconclusive {
+			r.Later = append(r.Later, t.Table)
+		} else {
+			r.Tables = append(r.Tables, *t)
+		}
+	}
 	return &r
 }
 

@@ -19,6 +19,7 @@
 //	ICEHOSE_MODE               mirror or changelog, for all tables of this stream
 //	ICEHOSE_DATABASE           another database for all tables of this stream
 //	ICEHOSE_SUFFIX             appended to the name of each table of this stream
+//	ICEHOSE_BINARY             how bytes stand in rows: hex (default) or base64
 //	ICEHOSE_LOG_LEVEL          debug, info (default), warn or error
 //	ICEHOSE_METRICS_NAMESPACE  of the metrics (default icehose); set but empty for none
 //

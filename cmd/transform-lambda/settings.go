@@ -36,6 +36,7 @@ const (
 	variableMode      = variablePrefix + "MODE"
 	variableDatabase  = variablePrefix + "DATABASE"
 	variableSuffix    = variablePrefix + "SUFFIX"
+	variableBinary    = variablePrefix + "BINARY"
 	variableLevel     = variablePrefix + "LOG_LEVEL"
 	variableNamespace = variablePrefix + "METRICS_NAMESPACE"
 )
@@ -60,6 +61,8 @@ func parseSettings(environ []string, program string) (settings, error) {
 			s.options.Database = value
 		case variableSuffix:
 			s.options.Suffix = value
+		case variableBinary:
+			s.options.Binary, err = transform.ParseBinaryForm(value)
 		case variableLevel:
 			err = s.level.UnmarshalText([]byte(value))
 		case variableNamespace:

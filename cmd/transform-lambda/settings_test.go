@@ -35,11 +35,11 @@ func TestParseSettings(t *testing.T) {
 			name: "everything",
 			environ: []string{
 				"ICEHOSE_PIPELINE=s3://bucket/a/b.yaml", "ICEHOSE_PIPELINE_REFRESH=90s", "ICEHOSE_ONLY=mirror", "ICEHOSE_MODE=changelog", "ICEHOSE_DATABASE=log",
-				"ICEHOSE_SUFFIX=_log", "ICEHOSE_LOG_LEVEL=warn", "ICEHOSE_METRICS_NAMESPACE=shop", "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=key",
+				"ICEHOSE_SUFFIX=_log", "ICEHOSE_BINARY=base64", "ICEHOSE_LOG_LEVEL=warn", "ICEHOSE_METRICS_NAMESPACE=shop", "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=key",
 				"AWS_SECRET_ACCESS_KEY=secret=", "AWS_SESSION_TOKEN=token", "AWS_ENDPOINT_URL_S3=http://localhost:1",
 			},
 			want: settings{
-				pipeline: pipelinefile.Place{Bucket: "bucket", Key: "a/b.yaml"}, refresh: 90 * time.Second, options: transform.Options{Only: catalog.Mirror, Mode: catalog.Changelog, Database: "log", Suffix: "_log"},
+				pipeline: pipelinefile.Place{Bucket: "bucket", Key: "a/b.yaml"}, refresh: 90 * time.Second, options: transform.Options{Only: catalog.Mirror, Mode: catalog.Changelog, Database: "log", Suffix: "_log", Binary: transform.Base64},
 				level: slog.LevelWarn, namespace: "shop", region: "eu-west-1", accessKey: "key", secret: "secret=", token: "token",
 				endpoint: "http://localhost:1",
 			},
@@ -51,6 +51,7 @@ func TestParseSettings(t *testing.T) {
 		{name: "a refresh without a unit", environ: []string{"ICEHOSE_PIPELINE_REFRESH=5"}, fault: "ICEHOSE_PIPELINE_REFRESH: want a time such as 5m"},
 		{name: "a negative refresh", environ: []string{"ICEHOSE_PIPELINE_REFRESH=-5m"}, fault: "want a time such as 5m"},
 		{name: "a mode that is none", environ: []string{"ICEHOSE_MODE=both"}, fault: `ICEHOSE_MODE: want mirror or changelog, got "both"`},
+		{name: "a form of bytes that is none", environ: []string{"ICEHOSE_BINARY=base32"}, fault: `ICEHOSE_BINARY: want hex or base64, got "base32"`},
 		{name: "a level that is none", environ: []string{"ICEHOSE_LOG_LEVEL=loud"}, fault: "ICEHOSE_LOG_LEVEL: "},
 	}
 	for _, test := range tests {

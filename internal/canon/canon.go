@@ -51,7 +51,7 @@ const (
 	OutOfRange Problem = "out_of_range"   // a value that the type cannot hold
 	Inexact    Problem = "inexact"        // digits would be lost
 	BadUnicode Problem = "invalid_utf8"   // not text
-	Damaged    Problem = "damaged_number" // an integer in exponent form: digits are already lost
+	Damaged    Problem = "damaged_number" // an exact number in exponent form: digits are already lost
 )
 
 // A ValueError says why a value has no canonical text. It never holds the value.

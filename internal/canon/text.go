@@ -15,6 +15,17 @@ func appendString(dst, text []byte, padded bool) ([]byte, Problem) {
 	return append(dst, text...), ""
 }
 
+// hasExponent reports whether a text is a number in exponent form. No engine
+// writes an exact number so: the endpoint held it in a double, which keeps 15
+// digits, and a text column has as many as its source.
+func hasExponent(text []byte) bool {
+	if bytes.IndexByte(text, 'e') < 0 && bytes.IndexByte(text, 'E') < 0 {
+		return false
+	}
+	n, ok := parseNumber(text)
+	return ok && n.hasExponent
+}
+
 func appendUUID(dst, text []byte) ([]byte, Problem) {
 	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' &&
 		isLowerHex(text[:8]) && isLowerHex(text[9:13]) && isLowerHex(text[14:18]) && isLowerHex(text[19:23]) && isLowerHex(text[24:]) {

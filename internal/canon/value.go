@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"icehose/catalog"
 )
@@ -14,7 +15,8 @@ type Column struct {
 	column      *catalog.Column
 	round, null bool // the losses that the pipeline file allows
 	padded      bool
-	width       int // in bytes, to which binary values are padded; 0 for none
+	numeric     bool // a text of the digits of a number that no decimal can hold
+	width       int  // in bytes, to which binary values are padded; 0 for none
 }
 
 // Prepare makes a column ready.
@@ -22,11 +24,23 @@ func Prepare(c *catalog.Column) Column {
 	return Column{
 		column: c, round: slices.Contains(c.AllowLossy, catalog.LossRound), null: slices.Contains(c.AllowLossy, catalog.LossNull),
 		padded: catalog.PaddedChar(c.SourceType), width: catalog.PaddedBinary(c.SourceType),
+		numeric: c.Type.Kind == catalog.String && exactNumber(c.SourceType),
 	}
 }
 
-// IsItself reports whether the canonical text of every valid text is that text.
-func (c *Column) IsItself() bool { return c.column.Type.Kind == catalog.String && !c.padded }
+// exactNumber reports whether a source_type is one whose values are exact
+// decimal numbers, in an engine's words or in those of DMS.
+func exactNumber(sourceType string) bool {
+	base, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(sourceType), "dms:"), "(")
+	words := strings.Fields(base) // decimal(65,2) unsigned, numeric unsigned
+	return len(words) > 0 && slices.Contains([]string{"numeric", "decimal", "dec", "fixed", "number"}, words[0])
+}
+
+// IsItself reports whether the canonical text of every text that is valid
+// Unicode is that text.
+func (c *Column) IsItself() bool {
+	return c.column.Type.Kind == catalog.String && !c.padded && !c.numeric
+}
 
 // IsTrimmed reports whether the canonical text of every valid text is that
 // text without the blanks at its end.
@@ -92,6 +106,9 @@ func (c *Column) appendText(dst []byte, form Form, text []byte) ([]byte, Problem
 	case catalog.TimestampTZ:
 		return appendTimestamp(dst, text, true, c.round)
 	case catalog.String:
+		if c.numeric && form == Record && hasExponent(text) {
+			return dst, Damaged
+		}
 		return appendString(dst, text, c.padded)
 	case catalog.UUID:
 		return appendUUID(dst, text)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"icehose/catalog"
 )
 
 // matches reports whether name matches a selection pattern: % stands for any
@@ -41,12 +43,7 @@ func selected(patterns []string, t *Table) bool {
 // Partitions are tables of their own, their parents are none. Generated
 // columns are left out, since the write-ahead log has no value for them.
 func readTables(ctx context.Context, conn *pgx.Conn, patterns []string) ([]*Table, error) {
-	rows, err := conn.Query(ctx, `SELECT c.oid, n.nspname, c.relname,
-			coalesce((SELECT array_agg(a.attname::text ORDER BY k.n) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY AS k (attnum, n), pg_attribute a
-				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = k.attnum), '{}')
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-		ORDER BY n.nspname, c.relname`)
+	rows, err := conn.Query(ctx, tablesQuery)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
@@ -54,10 +51,13 @@ func readTables(ctx context.Context, conn *pgx.Conn, patterns []string) ([]*Tabl
 	var oids []uint32
 	var oid uint32
 	var t Table
-	_, err = pgx.ForEachRow(rows, []any{&oid, &t.Schema, &t.Name, &t.Key}, func() error {
+	var s catalog.SourceTable
+	_, err = pgx.ForEachRow(rows, []any{&oid, &t.Schema, &t.Name, &t.Key, &s.ReplicaIdentity, &s.KeyDeferrable, &s.IdentityColumns, &t.computed}, func() error {
 		if selected(patterns, &t) {
-			found := t
-			found.Key = slices.Clone(t.Key)
+			found, source := t, s
+			found.Key, found.computed = slices.Clone(t.Key), slices.Clone(t.computed)
+			source.Schema, source.Name, source.Key, source.IdentityColumns = t.Schema, t.Name, found.Key, slices.Clone(s.IdentityColumns)
+			found.source = &source
 			tables, oids = append(tables, &found), append(oids, oid)
 		}
 		return nil
@@ -162,17 +162,17 @@ func (c *Column) applyModifier(modifier int32) {
 	}
 }
 
-// createPublications makes the two that a task needs. PostgreSQL refuses updates of a
-// table without a key once a publication has them, so such tables are
-// published for inserts only; their updates and deletes DMS ignores anyway.
+// createPublications makes the two that a task needs. PostgreSQL refuses updates and
+// deletes of a table whose rows its log cannot name, once a publication has them.
+// So such tables are published for inserts only, and Shortfalls lists them.
 func (t *Task) createPublications(ctx context.Context) error {
-	var keyed, keyless []string
+	var whole, inserts []string
 	for _, table := range t.tables {
 		name := pgx.Identifier{table.Schema, table.Name}.Sanitize()
-		if len(table.Key) > 0 {
-			keyed = append(keyed, name)
+		if table.changes() {
+			whole = append(whole, name)
 		} else {
-			keyless = append(keyless, name)
+			inserts = append(inserts, name)
 		}
 	}
 	names := t.publicationNames()
@@ -180,8 +180,8 @@ func (t *Task) createPublications(ctx context.Context) error {
 		name, operations string
 		tables           []string
 	}{
-		{names[0], "insert, update, delete", keyed},
-		{names[1], "insert", keyless},
+		{names[0], "insert, update, delete", whole},
+		{names[1], "insert", inserts},
 	} {
 		if len(p.tables) == 0 {
 			continue

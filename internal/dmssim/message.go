@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"icehose/catalog"
 )
 
 // A State says what is known of a value.
@@ -30,6 +32,10 @@ type Table struct {
 	Schema, Name string
 	Columns      []Column
 	Key          []string // names of the primary key's columns, in key order; nil without one
+
+	// Of a table that was read from the server:
+	source   *catalog.SourceTable // its name, key and replica identity
+	computed []string             // generated columns that keep the replica identity from being published
 }
 
 // FullName returns "schema.table".

@@ -9,6 +9,9 @@
 //	csv     PostgreSQL's COPY ... (FORMAT csv, HEADER): an empty field without
 //	        quotes is NULL, with quotes the empty text
 //
+// PostgreSQL's text of money depends on a language. That of en_US and C is read as
+// its number, any other is an error: money::numeric is no such text.
+//
 // Out go row digests and row hashes (a reconcile.Reader). Every column of the
 // table must be there, no other may be, and none twice; columns that the
 // pipeline file excludes may be missing. Files are streamed: memory holds one

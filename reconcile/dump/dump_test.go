@@ -153,14 +153,14 @@ func TestReaderRefuses(t *testing.T) {
 		{"column twice, two spellings", ".ndjson", `{"id":"1","Note":"n","amount":"1","ID":"2"}`, `column "id" occurs twice, in two spellings`},
 		{"excluded column twice", ".ndjson", `{"id":"1","Note":"n","amount":"1","secret":"a","secret":"b"}`, `column "secret" occurs twice`},
 		{"declared spelling", ".ndjson", `{"id":"1","note":"n","amount":"1"}`, `column "note" is not in the pipeline file`},
-		{"wrong value", ".ndjson", `{"id":"1.25","Note":"n","amount":"1.2"}`, "line 1: coerce id to int: inexact"},
+		{"damaged value", ".csv", "id,Note,amount\n1,caf\xe9,2\n", "line 2: coerce note to string: invalid_utf8"},
 		{"null key", ".ndjson", `{"id":null,"Note":"n","amount":"1"}`, "line 1: encode row: key column id is null"},
 		{"no header", ".csv", "", "line 1: no header"},
 		{"missing column in header", ".csv", "id,Note\n1,n\n", `column "amount" is missing`},
 		{"missing column in header, no rows", ".csv", "id,Note\n", `line 1: column "amount" is missing`},
 		{"too few fields", ".csv", "id,Note,amount\n1,n,2\n1,n\n", "t.csv: line 3: 2 fields under a header of 3"},
 		{"too many fields", ".csv", "id,Note,amount\n1,n,2,3\n", "line 2: 4 fields under a header of 3"},
-		{"line of a record after a line break", ".csv", "id,Note,amount\n1,\"a\nb\",2\nx,n,2\n", "line 4: coerce id"},
+		{"line of a record after a line break", ".csv", "id,Note,amount\n1,\"a\nb\",2\n2,caf\xe9,2\n", "line 4: coerce note"},
 		{"quote does not end", ".csv", "id,Note,amount\n1,\"n,2\n", "a quoted field does not end"},
 		{"quote in the middle", ".csv", "id,Note,amount\n1,n\"n,2\n", "a quote in a field without quotes"},
 		{"text behind quote", ".csv", "id,Note,amount\n1,\"n\"n,2\n", "text behind a closing quote"},
@@ -196,7 +196,7 @@ func TestReaderRefuses(t *testing.T) {
 func TestErrorsHaveNoValues(t *testing.T) {
 	table := parse(t)
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "public.t.ndjson"), `{"id":"hush","Note":"hush","amount":"hush"}`)
+	writeFile(t, filepath.Join(dir, "public.t.ndjson"), `{"id":null,"Note":"hush","amount":"hush"}`)
 	r, err := dump.Open(dir, dump.Options{Final: true})
 	if err != nil {
 		t.Fatal(err)

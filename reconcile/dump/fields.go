@@ -3,7 +3,6 @@ package dump
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"icehose/catalog"
 	"icehose/internal/canon"
@@ -17,8 +16,8 @@ const ignored = -1
 // order of an encoder.
 type fields struct {
 	encoder *reconcile.Encoder
-	exact   map[string]int // names that the pipeline file spells -> column of the encoder
-	lower   map[string]int // lake names of the others
+	source  catalog.SourceNames
+	lake    []int // column of the table -> column of the encoder, or ignored
 
 	// What the last record was like, which the next one mostly repeats.
 	names   [][]byte
@@ -26,11 +25,15 @@ type fields struct {
 
 	values []value // by column of the encoder
 	seen   []bool
+
+	amounts amounts
+	numbers []byte // of the current record's amounts
 }
 
 func newFields(t *catalog.Table, e *reconcile.Encoder) *fields {
 	n := len(e.Columns())
-	f := &fields{encoder: e, exact: map[string]int{}, lower: map[string]int{}, values: make([]value, n), seen: make([]bool, n)}
+	f := &fields{encoder: e, source: t.SourceNames(), values: make([]value, n), seen: make([]bool, n)}
+	f.amounts = newAmounts(e.Columns())
 	at := 0
 	for _, c := range t.Columns {
 		column := ignored
@@ -38,11 +41,7 @@ func newFields(t *catalog.Table, e *reconcile.Encoder) *fields {
 			column = at
 			at++
 		}
-		if c.Source != "" {
-			f.exact[c.Source] = column
-		} else {
-			f.lower[c.Name] = column
-		}
+		f.lake = append(f.lake, column)
 	}
 	return f
 }
@@ -57,6 +56,11 @@ func (f *fields) encode(rec *record, form canon.Form) error {
 			f.values[column] = v
 		}
 	}
+	if f.amounts != nil && form == canon.Postgres {
+		if err := f.plain(); err != nil {
+			return err
+		}
+	}
 	f.encoder.Reset()
 	for _, v := range f.values {
 		if v.null {
@@ -66,6 +70,23 @@ func (f *fields) encode(rec *record, form canon.Form) error {
 		}
 	}
 	return f.encoder.End()
+}
+
+// plain puts numbers in the place of amounts.
+func (f *fields) plain() error {
+	f.numbers = f.numbers[:0]
+	for i, v := range f.values {
+		if f.amounts[i] == nil || v.null {
+			continue
+		}
+		from := len(f.numbers)
+		var err error
+		if f.numbers, err = f.amounts.append(f.numbers, i, v.text); err != nil {
+			return err
+		}
+		f.values[i].text = f.numbers[from:len(f.numbers):len(f.numbers)]
+	}
+	return nil
 }
 
 // place fills columns for the given names: every column once, no other name.
@@ -81,13 +102,11 @@ func (f *fields) place(names [][]byte) error {
 				return fmt.Errorf("column %q occurs twice", name)
 			}
 		}
-		column, ok := f.exact[string(name)]
-		if !ok {
-			column, ok = f.lower[strings.ToLower(string(name))]
-		}
-		if !ok {
+		found := f.source.Find(string(name))
+		if found < 0 {
 			return fmt.Errorf("column %q is not in the pipeline file", name)
 		}
+		column := f.lake[found]
 		if column != ignored {
 			if f.seen[column] {
 				return fmt.Errorf("column %q occurs twice, in two spellings", f.encoder.Columns()[column].Name)

@@ -227,6 +227,10 @@ func (row *table) addFacts(t *reconcile.TableReport, began time.Time) {
 	if t.Unfit > 0 {
 		add(&row.Notes, "rows of the source with values that the lake's type cannot hold", thousands(t.Unfit))
 	}
+	if t.UnfitKeys > 0 {
+		add(&row.Notes, "of those, in a key column", thousands(t.UnfitKeys))
+	}
+	add(&row.Notes, "columns of the source that the pipeline file does not have, not compared", strings.Join(t.Unknown, ", "))
 	if t.UnreadBuckets > 0 {
 		add(&row.Notes, "differing buckets not read", fmt.Sprintf("%d of %d", t.UnreadBuckets, t.DifferingBuckets))
 	}

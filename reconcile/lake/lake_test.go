@@ -40,8 +40,8 @@ func TestSnapshotIsPinned(t *testing.T) {
 	want := reconcile.Pinned{Moment: "snapshot 1", Rows: 1, Newest: reconcile.Newest{
 		Position: cdc.Position(position(5)), Committed: time.Date(2026, 10, 5, 1, 2, 3, 0, time.UTC),
 	}}
-	if got := first.Pinned(); got != want {
-		t.Errorf("pinned %+v, want %+v", got, want)
+	if diff := cmp.Diff(want, first.Pinned()); diff != "" {
+		t.Errorf("pinned (-want +got):\n%s", diff)
 	}
 	scans := len(store.scanned)
 	if _, err := r.Open(t.Context(), table, false); err != nil || len(store.scanned) > scans {
@@ -110,8 +110,8 @@ func TestNoSnapshot(t *testing.T) {
 		table := reconciletest.Table(t, p, name)
 		store.snapshots[name] = nil
 		v := view(t, lake.Open(store), table)
-		if pinned := v.Pinned(); pinned != (reconcile.Pinned{Moment: "no snapshot"}) {
-			t.Errorf("pinned %+v", pinned)
+		if diff := cmp.Diff(reconcile.Pinned{Moment: "no snapshot"}, v.Pinned()); diff != "" {
+			t.Errorf("pinned (-want +got):\n%s", diff)
 		}
 		got, err := v.Digests(t.Context(), all(2))
 		if err != nil {

@@ -4,6 +4,7 @@ package mysql_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,55 @@ func TestKeysAreNoStatements(t *testing.T) {
 	}
 }
 
+// Keys may be equal to the column's collation, of which a statement cannot ask for
+// all: each row is given for the key that it has, once.
+func TestKeysThatAreEqualToTheColumn(t *testing.T) {
+	for _, tt := range []struct {
+		name, key string
+		beside    bool // keys that are equal stand in one statement
+	}{
+		{"one column", "id", false},
+		{"several columns", "id, note", false},
+		{"one column, in a statement", "id", true},
+		{"several columns, in a statement", "id, note", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			shop(t, fmt.Sprintf("CREATE TABLE t (id varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, note varchar(40), PRIMARY KEY (%s)); "+
+				"INSERT INTO t SELECT CONCAT('user', seq), 'n' FROM seq_1_to_1500", tt.key))
+			p, err := catalog.Parse("pipeline.yaml", []byte(strings.NewReplacer("id, type: long", "id, type: string", "key: [id]", "key: ["+tt.key+"]").Replace(oneTable)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var texts [][]string
+			var lake []reconciletest.Row
+			for _, prefix := range []string{"User", "user", "USER"} {
+				for n := range 1500 {
+					texts = append(texts, []string{fmt.Sprint(prefix, n+1), "n"}[:len(p.Tables[0].Key)])
+				}
+			}
+			for n := range 1500 {
+				lake = append(lake, reconciletest.MakeRow(fmt.Sprint("User", n+1), "n"))
+			}
+			if tt.beside {
+				slices.SortStableFunc(texts, func(a, b []string) int { return strings.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
+			}
+			keys, err := reconcile.NewKeys(p.Tables[0], texts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := reconcile.Options{Keys: map[string]*reconcile.Keys{"shop.t": keys}, MaxFindings: 5000}
+			report, err := reconcile.Run(t.Context(), p, open(t, server.DSN(""), mysql.Options{}), &reconciletest.Memory{Tables: reconciletest.Tables{"shop.t": lake}}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := report.Tables[0]
+			if got.Counts != (reconcile.Counts{Missing: 1500, Extra: 1500}) || got.Source.Rows == nil || *got.Source.Rows != 1500 {
+				t.Errorf("%s %+v, want each row of the source once: %s", got.Verdict, got.Counts, got.Why)
+			}
+		})
+	}
+}
+
 // A day begins when it begins.
 func TestSince(t *testing.T) {
 	shop(t, "CREATE TABLE t (id bigint PRIMARY KEY, note date); INSERT INTO t VALUES (1, '2026-01-01'), (2, '2026-01-02'), (3, '2026-01-03'), (4, NULL)")
@@ -83,6 +133,31 @@ func TestSince(t *testing.T) {
 	part := reconcile.Part{Buckets: 1, Since: &reconcile.Since{Column: "note", From: time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)}}
 	if got := strings.Join(rows(t, open(t, server.DSN(""), mysql.Options{}), tab, part), " "); got != "1:2 1:3" {
 		t.Errorf("keys %s, want 2 and 3", got)
+	}
+}
+
+// The last hours are those of any clock, where the source's times have no zone; and
+// a column that the pipeline file does not have is named.
+func TestSinceOfAnyClock(t *testing.T) {
+	for typ, rows := range map[string]string{
+		"datetime": "(1, '2026-01-01 09:00:00'), (2, '2026-01-01 11:00:00'), (3, '2026-01-01 19:00:00'), (4, '2026-01-02 03:00:00')",
+		"date":     "(1, '2025-12-31'), (2, '2026-01-01'), (3, '2026-01-01'), (4, '2026-01-02')",
+	} {
+		t.Run(typ, func(t *testing.T) {
+			shop(t, fmt.Sprintf("CREATE TABLE t (id bigint PRIMARY KEY, note %s, `New` int); INSERT INTO t (id, note) VALUES %s", typ, rows))
+			p, err := catalog.Parse("pipeline.yaml", []byte(strings.Replace(oneTable, "note, type: string", "note, type: "+strings.Replace(typ, "datetime", "timestamp", 1), 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := reconcile.Options{Since: &reconcile.Since{Column: "note", From: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Text: "4h"}}
+			report, err := reconcile.Run(t.Context(), p, open(t, server.DSN(""), mysql.Options{}), &reconciletest.Memory{Tables: reconciletest.Tables{"shop.t": nil}}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := report.Tables[0]; got.Counts != (reconcile.Counts{Missing: 3}) || strings.Join(got.Unknown, " ") != "New" {
+				t.Errorf("%s %+v, unknown %q: %s", got.Verdict, got.Counts, got.Unknown, got.Why)
+			}
+		})
 	}
 }
 

@@ -261,7 +261,7 @@ func TestOpenRefuses(t *testing.T) {
 		table, kind, want string
 	}{
 		{r, "none", "string", "find table: the source has none"},
-		{r, "t", "string", "find column note"},
+		{r, "t", "string", "find columns: the source has no column note"},
 		{r, "old", "string", "storage engine MyISAM has no snapshots"},
 		{stranger, "zero", "string", "the account may not see it"},
 		{hurried, "slow", "string", "max_statement_time"},

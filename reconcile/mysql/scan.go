@@ -37,16 +37,17 @@ func (v *view) scan(ctx context.Context, conn *sql.Conn, part reconcile.Part, wh
 			yield(nil, err)
 			return
 		}
-		if part.Keys == nil || !v.hasKeys() {
+		if part.Keys == nil || !v.hasKeys() || !part.Keys.Askable() {
 			v.read(ctx, conn, encoder, v.extra(part), conditions, nil, yield)
 			return
 		}
-		for keys := range slices.Chunk(part.Keys.Texts(), keysPerStatement) {
-			condition, args := v.keyCondition(keys)
+		for keys := range part.Keys.Chunks(keysPerStatement) {
+			condition, args := v.keyCondition(keys.Texts())
 			if condition == "" {
 				continue
 			}
-			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, yield) {
+			own := func(e *reconcile.Encoder, err error) bool { return err == nil && !e.HasKeyOf(keys) || yield(e, err) }
+			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, own) {
 				return
 			}
 		}
@@ -59,11 +60,7 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 	if where != "" {
 		conditions = append(conditions, where)
 	}
-	needed := v.key
-	if len(v.key) == 0 {
-		needed = nil
-	}
-	if part.Only != nil && part.Keys == nil && v.rows.Exact(needed) {
+	if part.Only != nil && part.Keys == nil && v.places() {
 		conditions = append(conditions, v.rows.MySQLInBuckets(v.key, part.Buckets, part.Only))
 	}
 	if part.Since == nil {
@@ -74,7 +71,7 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 		return nil, fmt.Errorf("no column %s", part.Since.Column)
 	}
 	if c := &v.columns[i]; c.Type.Name == "date" || c.Type.Name == "datetime" || c.Type.Name == "timestamp" {
-		from := part.Since.From.UTC().Format("2006-01-02 15:04:05.000000")
+		from := part.Since.For(c.Column).UTC().Format("2006-01-02 15:04:05.000000")
 		if c.Type.Name == "date" {
 			from = from[:len("2006-01-02")]
 		}
@@ -162,13 +159,21 @@ func (v *view) keyCondition(keys [][]string) (condition string, args []any) {
 	return "(" + strings.Join(columns, ", ") + ") IN (" + strings.Join(tuples, ", ") + ")", args
 }
 
+// places reports whether the server can put rows in buckets.
+func (v *view) places() bool {
+	if len(v.key) == 0 {
+		return v.rows.Exact(nil)
+	}
+	return v.rows.Exact(v.key)
+}
+
 // extra is what is read of a row beside its values: its bucket, if the server may
 // put it in one that is not known otherwise (Encoder.Placed).
 func (v *view) extra(part reconcile.Part) []string {
-	if len(v.key) > 0 || part.Keys != nil || !v.rows.Exact(nil) {
+	if part.Keys != nil || !v.places() || len(v.key) > 0 && !reconcile.KeyCanBeUnfit(v.table) {
 		return nil
 	}
-	return []string{v.rows.MySQLBucket(nil, part.Buckets)}
+	return []string{v.rows.MySQLBucket(v.key, part.Buckets)}
 }
 
 // read yields the rows of one statement, encoded. It returns false when no

@@ -56,7 +56,7 @@ func TestTroubles(t *testing.T) {
 			t.Fatal(err)
 		}
 		reconciletest.CheckInconclusive(t, report, map[string]string{
-			"shop.hidden": "find table: the source has none of this name, or the account may not see it", "shop.narrow": "find column note: the source's table has none of this name",
+			"shop.hidden": "find table: the source has none of this name, or the account may not see it", "shop.narrow": "find columns: the source has no column note",
 			"shop.old": "storage engine MyISAM has no snapshots", "shop.cut": "read source: digest shop.cut: ",
 		})
 	}

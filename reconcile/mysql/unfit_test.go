@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"icehose/catalog"
 	"icehose/reconcile"
@@ -32,6 +33,50 @@ func TestUnfitValues(t *testing.T) {
 		if got.Verdict != reconcile.Different || got.Counts != (reconcile.Counts{Missing: 97, Differs: 2}) || got.Unfit != 2 || got.Why != "" {
 			t.Errorf("stream %v: %s %+v, %d unfit: %s", o.Stream, got.Verdict, got.Counts, got.Unfit, got.Why)
 		}
+	}
+}
+
+// So is one in a key, in whatever bucket the server puts it, and in whatever way
+// the rows are read.
+func TestUnfitValuesInKey(t *testing.T) {
+	for _, tt := range []struct{ source, lake, value, other, key string }{
+		{"date", "date", "'0000-00-00'", "DATE'2026-11-01' + INTERVAL seq DAY", "0000-00-00"},
+		{"datetime", "timestamp", "'2026-00-01'", "TIMESTAMP'2026-11-01 00:00:00' + INTERVAL seq HOUR", "2026-00-01 00:00:00"},
+		{"varbinary(9)", "\"fixed[4]\"", "X'00ff'", "UNHEX(LPAD(HEX(seq), 8, '0'))", "00FF"},
+		{"varchar(9)", "long", "'none'", "seq", "none"},
+	} {
+		t.Run(tt.source, func(t *testing.T) {
+			shop(t, fmt.Sprintf("SET sql_mode = ''; CREATE TABLE t (id %s PRIMARY KEY, note date); INSERT INTO t SELECT %s, '2026-11-01' FROM seq_1_to_999; "+
+				"INSERT INTO t VALUES (%s, '2026-11-02'); ANALYZE TABLE t", tt.source, tt.other, tt.value))
+			p, err := catalog.Parse("pipeline.yaml", []byte(strings.NewReplacer("id, type: long", "id, type: "+tt.lake, "note, type: string", "note, type: date").Replace(oneTable)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, o := range map[string]reconcile.Options{
+				"whole": {}, "in slices": {SliceRows: 300}, "lately": {Since: &reconcile.Since{Column: "note", From: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)}},
+			} {
+				for _, how := range []mysql.Options{{}, {Stream: true}} {
+					want := reconcile.Counts{Missing: 1000}
+					if o.Since != nil {
+						want.Missing = 1
+					}
+					o.MaxFindings = 3000
+					report, err := reconcile.Run(t.Context(), p, open(t, server.DSN(""), how), &reconciletest.Memory{Tables: reconciletest.Tables{p.Tables[0].Source: nil}}, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := report.Tables[0]
+					if got.Verdict != reconcile.Different || got.Counts != want || got.Unfit != 1 || got.Why != "" {
+						t.Errorf("%s, stream %v: %s %+v, %d unfit: %s", name, how.Stream, got.Verdict, got.Counts, got.Unfit, got.Why)
+					}
+					for _, f := range got.Findings {
+						if f.Unfit != (f.Key[0] == tt.key) {
+							t.Errorf("%s, stream %v: finding %+v", name, how.Stream, f)
+						}
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -72,39 +72,38 @@ func (v *view) describe(ctx context.Context) (err error) {
 		return fmt.Errorf("list columns: %w", clean(err))
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	types := map[string][2]string{} // by lower-cased name: MySQL tells columns apart without regard to case
+	var names, types []string
 	for rows.Next() {
-		var c [2]string
-		if err := rows.Scan(&c[0], &c[1]); err != nil {
+		var column, typ string
+		if err := rows.Scan(&column, &typ); err != nil {
 			return fmt.Errorf("list columns: %w", clean(err))
 		}
-		types[strings.ToLower(c[0])] = c
+		names, types = append(names, column), append(types, typ)
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("list columns: %w", clean(err))
 	}
-	return v.match(types)
+	return v.match(names, types)
 }
 
-func (v *view) match(types map[string][2]string) error {
+// match pairs the columns of the pipeline file with those of the server.
+func (v *view) match(names, types []string) error {
 	encoder, err := reconcile.NewEncoder(v.table)
 	if err != nil {
 		return err
 	}
-	for _, c := range encoder.Columns() {
-		name := c.Name
-		if c.Source != "" {
-			name = strings.ToLower(c.Source)
-		}
-		found, ok := types[name]
-		if !ok {
-			return fmt.Errorf("find column %s: the source's table has none of this name", c.Name)
-		}
-		typ, err := catalog.ParseSourceType(found[1])
+	places, err := v.table.PlaceColumns(names)
+	if err != nil {
+		return fmt.Errorf("find columns: %w", err)
+	}
+	v.pinned.Unknown = reconcile.UnknownColumns(v.table, names)
+	for i, c := range encoder.Columns() {
+		at := places[i]
+		typ, err := catalog.ParseSourceType(types[at])
 		if err != nil {
 			return fmt.Errorf("find column %s: %w", c.Name, err)
 		}
-		v.columns = append(v.columns, canonsql.Column{Column: c, Spelled: found[0], Type: typ})
+		v.columns = append(v.columns, canonsql.Column{Column: c, Spelled: names[at], Type: typ})
 	}
 	for _, name := range v.table.Key {
 		v.key = append(v.key, slices.IndexFunc(v.columns, func(c canonsql.Column) bool { return c.Name == name }))

@@ -10,6 +10,7 @@ import (
 
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
+	"icehose/reconcile/reconciletest"
 )
 
 // The lake's type of a key may have texts that the source's has not: asking for
@@ -59,6 +60,53 @@ func TestKeysThatCannotBe(t *testing.T) {
 	}
 }
 
+// Keys may be equal to the column's collation: asked for several of them, in one
+// statement or in two, the source gives the row of one once, and so a row that the
+// lake has twice is found.
+func TestKeysThatAreEqualToTheColumn(t *testing.T) {
+	for _, tt := range []struct {
+		name, column string
+		apart        int // how many keys are between the two
+		single       bool
+	}{
+		{"in one statement", "text COLLATE ci", 0, true},
+		{"in several statements", "text COLLATE ci", 5000, true},
+		{"among other key columns", "text COLLATE ci", 0, false},
+		{"of a domain", "folded", 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dsn, conn := newDatabase(t)
+			key, more := "id", ""
+			if !tt.single {
+				key, more = "id, note", "no "
+			}
+			execute(t, conn, fmt.Sprintf(`CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE DOMAIN folded AS text COLLATE ci;
+				CREATE TABLE t (id %s, note text, PRIMARY KEY (%s)); INSERT INTO t SELECT 'k' || g, '%sn' FROM generate_series(1, 50000) g; ANALYZE t`, tt.column, key, more))
+			p := pipeline(t, strings.NewReplacer("id, type: long", "id, type: string", "key: [id]", "key: ["+key+"]").Replace(oneTable))
+			row := func(id string) []string { return []string{id, more + "n"}[:len(p.Tables[0].Key)] }
+			texts := [][]string{row("K1")}
+			for i := range tt.apart {
+				texts = append(texts, row(fmt.Sprint("none", i)))
+			}
+			keys, err := reconcile.NewKeys(p.Tables[0], append(texts, row("k1"), row("B"), row("b")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			twice := reconciletest.MakeRow("k1", more+"n")
+			lake := &reconciletest.Memory{Tables: reconciletest.Tables{"public.t": {twice, twice}}}
+			o := reconcile.Options{Keys: map[string]*reconcile.Keys{"public.t": keys}}
+			report, err := reconcile.Run(t.Context(), p, open(t, dsn, postgres.Options{}), lake, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := report.Tables[0]
+			if got.Counts != (reconcile.Counts{Duplicate: 1}) || got.Source.Rows == nil || *got.Source.Rows != 1 {
+				t.Errorf("%s %+v, want the row of the source once: %s", got.Verdict, got.Counts, got.Why)
+			}
+		})
+	}
+}
+
 // Only rows that the source changed lately.
 func TestSince(t *testing.T) {
 	dsn, conn := newDatabase(t)
@@ -76,5 +124,29 @@ func TestSince(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "1:2 1:4" {
 		t.Errorf("keys %v, want 2 and 4", got)
+	}
+}
+
+// The last hours are those of any clock, where the source's times have no zone; and
+// a column that the pipeline file does not have is named.
+func TestSinceOfAnyClock(t *testing.T) {
+	for typ, rows := range map[string]string{
+		"timestamp": "(1, '2026-01-01 09:00:00'), (2, '2026-01-01 11:00:00'), (3, '2026-01-01 19:00:00'), (4, '2026-01-02 03:00:00')",
+		"date":      "(1, '2025-12-31'), (2, '2026-01-01'), (3, '2026-01-01'), (4, '2026-01-02')",
+	} {
+		t.Run(typ, func(t *testing.T) {
+			dsn, conn := newDatabase(t)
+			execute(t, conn, fmt.Sprintf(`CREATE TABLE t (id bigint PRIMARY KEY, note %s, "New" text, dropped text); ALTER TABLE t DROP dropped; INSERT INTO t VALUES %s`, typ, rows))
+			p := pipeline(t, strings.Replace(oneTable, "note, type: string", "note, type: "+typ, 1))
+			lake := &reconciletest.Memory{Tables: reconciletest.Tables{"public.t": nil}}
+			o := reconcile.Options{Since: &reconcile.Since{Column: "note", From: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Text: "4h"}}
+			report, err := reconcile.Run(t.Context(), p, open(t, dsn, postgres.Options{}), lake, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := report.Tables[0]; got.Counts != (reconcile.Counts{Missing: 3}) || strings.Join(got.Unknown, " ") != "New" {
+				t.Errorf("%s %+v, unknown %q: %s", got.Verdict, got.Counts, got.Unknown, got.Why)
+			}
+		})
 	}
 }

@@ -8,6 +8,9 @@
 // all of a table's types exactly (package canonsql), else they pass through
 // this process, one at a time.
 //
+// Rows are what SELECT FROM ONLY finds, as for a load, or, of a partitioned table,
+// in all of its partitions.
+//
 // Nothing is written to the source. With an exact view, where the account may
 // have one, a temporary logical slot exists for a moment: it gives a snapshot
 // and its place in the log. Servers before PostgreSQL 12 are not promised
@@ -230,7 +233,7 @@ func isData(err error) bool {
 }
 
 // State implements reconcile.Reader. On a primary the mark counts the changed
-// rows of the tables and their partitions, which the server adds up with a
+// rows of the tables, or of their partitions, which the server adds up with a
 // delay of up to ten seconds; there is none when one of them is a view or a
 // foreign table, whose rows nobody counts. On a standby it is what was replayed.
 func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.State, error) {
@@ -259,12 +262,13 @@ func (r *Reader) State(ctx context.Context, tables []*catalog.Table) (reconcile.
 	return s, nil
 }
 
-// countedChanges counts the changed rows of tables and of those below them. A
-// table that is truncated or rewritten has a new file.
+// countedChanges counts the changed rows of tables and of their partitions; rows
+// of a table that inherits are not read either. A table that is truncated or
+// rewritten has a new file.
 const countedChanges = `WITH RECURSIVE tree (oid) AS (
 	SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND lower(n.nspname || '.' || c.relname) = ANY ($1)
-	UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid)
+	UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid JOIN pg_class p ON p.oid = tree.oid AND p.relkind = 'p')
 	SELECT CASE WHEN current_setting('track_counts')::boolean AND coalesce(bool_and(c.relkind IN ('r', 'p', 'm')), true) THEN
 			coalesce(sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid) + pg_stat_get_tuples_deleted(c.oid)), 0)
 			|| ' in ' || coalesce(sum(c.relfilenode::bigint), 0)

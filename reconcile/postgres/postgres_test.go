@@ -258,7 +258,7 @@ func TestOpenRefuses(t *testing.T) {
 		table, kind, want string
 	}{
 		{r, "none", "string", "find table: the source has none"},
-		{r, "t", "string", "find column note"},
+		{r, "t", "string", "find columns: the source has no column note"},
 		{r, "hidden", "string", "permission denied for table hidden"},
 		{r, "guarded", "string", "row-level security policy"},
 		{r, "twin", "string", "several differ only in the case"},

@@ -178,7 +178,7 @@ func (v *view) newestBeat(ctx context.Context, beat *catalog.Table) (time.Time, 
 	}
 	var at *time.Time
 	var clock time.Time
-	if err := v.conn.QueryRow(ctx, "SELECT max("+column+"), clock_timestamp() FROM "+b.name+" WHERE isfinite("+column+")").Scan(&at, &clock); err != nil {
+	if err := v.conn.QueryRow(ctx, "SELECT max("+column+"), clock_timestamp() FROM "+b.from+" WHERE isfinite("+column+")").Scan(&at, &clock); err != nil {
 		return time.Time{}, fmt.Errorf("read %s: %w", beat.Source, clean(err))
 	}
 	if at == nil {

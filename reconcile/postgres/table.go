@@ -18,13 +18,15 @@ import (
 
 // description is what a view knows of its table.
 type description struct {
-	name    string // quoted
+	from    string // what a statement reads: the quoted name, of an ordinary table behind ONLY
 	kind    string // relkind
 	blocks  int64
 	columns []canonsql.Column
 	rows    canonsql.Rows
 	key     []int
 	stamped bool // rows have an xmin
+
+	collations []string // by column: the quoted name of one to which texts that differ may be equal; else empty
 }
 
 // describe finds the table and its columns at the moment of the transaction.
@@ -45,7 +47,7 @@ func (v *view) describe(ctx context.Context) error {
 	_, err = pgx.ForEachRow(rows, []any{&oid, &schema, &name, &kind, &estimate, &d.blocks}, func() error {
 		if found++; found == 1 {
 			exact = schema+"."+name == v.table.Source
-			d.name, d.kind = canonsql.QuotePostgres(schema)+"."+canonsql.QuotePostgres(name), kind
+			d.from, d.kind = canonsql.QuotePostgres(schema)+"."+canonsql.QuotePostgres(name), kind
 			v.pinned.Rows = rowsOf(estimate, d.blocks)
 			v.oid = oid
 		}
@@ -58,6 +60,9 @@ func (v *view) describe(ctx context.Context) error {
 		return errors.New("find table: the source has none of this name, or the account may not see it")
 	case found > 1 && !exact:
 		return errors.New("find table: several differ only in the case of letters")
+	}
+	if d.kind == "r" {
+		d.from = "ONLY " + d.from // as a load: the log has rows of tables that inherit from it as changes of those
 	}
 	d.stamped = d.kind == "r" || d.kind == "p" || d.kind == "m"
 	return v.describeColumns(ctx)
@@ -73,15 +78,16 @@ func rowsOf(estimate float64, blocks int64) int64 {
 }
 
 func (v *view) describeColumns(ctx context.Context) error {
-	type column struct{ name, typ, class string }
-	rows, err := v.conn.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype::text
+	type column struct{ name, typ, class, collation string }
+	rows, err := v.conn.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype::text, coalesce(quote_ident(n.nspname) || '.' || quote_ident(c.collname), '')
 		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+			LEFT JOIN (pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace) ON c.oid = a.attcollation AND to_jsonb(c) ->> 'collisdeterministic' = 'false'
 		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped`, v.oid)
 	if err != nil {
 		return fmt.Errorf("list columns: %w", clean(err))
 	}
 	there, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
-		err = row.Scan(&c.name, &c.typ, &c.class)
+		err = row.Scan(&c.name, &c.typ, &c.class, &c.collation)
 		return c, err
 	})
 	if err != nil {
@@ -91,20 +97,24 @@ func (v *view) describeColumns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names := make([]string, len(there))
+	for i := range there {
+		names[i] = there[i].name
+	}
+	places, err := v.table.PlaceColumns(names)
+	if err != nil {
+		return fmt.Errorf("find columns: %w", err)
+	}
+	v.pinned.Unknown = reconcile.UnknownColumns(v.table, names)
 	d := &v.description
-	for _, c := range encoder.Columns() {
-		at := slices.IndexFunc(there, func(t column) bool { return t.name == c.Source || c.Source == "" && t.name == c.Name })
-		if at < 0 && c.Source == "" {
-			at = slices.IndexFunc(there, func(t column) bool { return strings.ToLower(t.name) == c.Name })
-		}
-		if at < 0 {
-			return fmt.Errorf("find column %s: the source's table has none of this name", c.Name)
-		}
+	for i, c := range encoder.Columns() {
+		at := places[i]
 		typ, err := catalog.ParseSourceType(there[at].typ)
 		if err != nil {
 			typ = catalog.SourceType{Name: there[at].typ, Class: catalog.ClassOther} // then only its text is used
 		}
 		d.columns = append(d.columns, canonsql.Column{Column: c, Spelled: there[at].name, Type: typ, Domain: there[at].class == "d"})
+		d.collations = append(d.collations, there[at].collation)
 	}
 	for _, name := range v.table.Key {
 		d.key = append(d.key, slices.IndexFunc(d.columns, func(c canonsql.Column) bool { return c.Name == name }))
@@ -138,6 +148,11 @@ func (d *description) keyLookups() []keyLookup {
 			lookups[n] = keyLookup{d.rows.Canonical[i], "%s"}
 		default:
 			return nil
+		}
+		if d.collations[i] != "" {
+			// The server may take each of the keys once before it looks for their rows. If it tells keys apart
+			// that are equal to the column, it finds a row as often as it has a key for it.
+			lookups[n].cast += " COLLATE " + d.collations[i]
 		}
 	}
 	return lookups

@@ -47,7 +47,7 @@ func TestTroubles(t *testing.T) {
 			t.Fatal(err)
 		}
 		reconciletest.CheckInconclusive(t, report, map[string]string{
-			"public.hidden": "permission denied for table hidden", "public.narrow": "find column note: the source's table has none of this name",
+			"public.hidden": "permission denied for table hidden", "public.narrow": "find columns: the source has no column note",
 			"public.none": "find table: the source has none of this name", "public.cut": "digest public.cut: terminating connection due to administrator command",
 		})
 	}

@@ -74,7 +74,7 @@ func (v *view) digest(ctx context.Context, conn *pgx.Conn, part reconcile.Part, 
 	if !ok || part.Keys != nil || part.Since != nil || v.reader.options.Stream || v.reader.options.RowsPerSecond > 0 || !v.rows.Exact(nil) {
 		return reconcile.DigestRows(v.table, v.scan(ctx, conn, part, where), part)
 	}
-	d := canonsql.Digest{From: v.name, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
+	d := canonsql.Digest{From: v.from, Where: where, Key: v.key, Buckets: part.Buckets, First: first, Last: last}
 	return digest(ctx, conn, v.rows.PostgresDigest(d), part.Buckets)
 }
 
@@ -207,13 +207,14 @@ func (v *view) scan(ctx context.Context, conn *pgx.Conn, part reconcile.Part, wh
 			return
 		}
 		lookups := v.keyLookups()
-		if part.Keys == nil || lookups == nil {
+		if part.Keys == nil || lookups == nil || !part.Keys.Askable() {
 			v.read(ctx, conn, encoder, v.extra(part), conditions, nil, yield)
 			return
 		}
-		for keys := range slices.Chunk(part.Keys.Texts(), keysPerStatement) {
-			condition, args := v.keyCondition(lookups, keys)
-			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, yield) {
+		for keys := range part.Keys.Chunks(keysPerStatement) {
+			condition, args := v.keyCondition(lookups, keys.Texts())
+			own := func(e *reconcile.Encoder, err error) bool { return err == nil && !e.HasKeyOf(keys) || yield(e, err) }
+			if !v.read(ctx, conn, encoder, nil, append(slices.Clip(conditions), condition), args, own) {
 				return
 			}
 		}
@@ -226,11 +227,7 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 	if where != "" {
 		conditions = append(conditions, where)
 	}
-	needed := v.key
-	if len(v.key) == 0 {
-		needed = nil
-	}
-	if part.Only != nil && part.Keys == nil && v.rows.Exact(needed) {
+	if part.Only != nil && part.Keys == nil && v.places() {
 		conditions = append(conditions, v.rows.PostgresInBuckets(v.key, part.Buckets, part.Only))
 	}
 	if part.Since == nil {
@@ -241,7 +238,7 @@ func (v *view) conditions(part reconcile.Part, where string) ([]string, error) {
 		return nil, fmt.Errorf("no column %s", part.Since.Column)
 	}
 	if c := &v.columns[i]; !c.Domain && (c.Type.Name == "date" || strings.HasPrefix(c.Type.Name, "timestamp")) {
-		from := part.Since.From.UTC().Format("2006-01-02 15:04:05.000000")
+		from := part.Since.For(c.Column).UTC().Format("2006-01-02 15:04:05.000000")
 		if c.Type.Name == "date" {
 			from = from[:len("2006-01-02")]
 		}
@@ -294,13 +291,21 @@ func appendElement(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
+// places reports whether the server can put rows in buckets.
+func (v *view) places() bool {
+	if len(v.key) == 0 {
+		return v.rows.Exact(nil)
+	}
+	return v.rows.Exact(v.key)
+}
+
 // extra is what is read of a row beside its values and its stamp: its bucket, if
 // the server may put it in one that is not known otherwise (Encoder.Placed).
 func (v *view) extra(part reconcile.Part) []string {
-	if len(v.key) > 0 || part.Keys != nil || !v.rows.Exact(nil) {
+	if part.Keys != nil || !v.places() || len(v.key) > 0 && !reconcile.KeyCanBeUnfit(v.table) {
 		return nil
 	}
-	return []string{v.rows.PostgresBucket(nil, part.Buckets)}
+	return []string{v.rows.PostgresBucket(v.key, part.Buckets)}
 }
 
 // read yields the rows of one statement, encoded. It returns false when no
@@ -310,7 +315,7 @@ func (v *view) read(ctx context.Context, conn *pgx.Conn, encoder *reconcile.Enco
 	if v.stamped {
 		texts = append(slices.Clip(texts), "t.xmin")
 	}
-	sql := "SELECT " + strings.Join(append(slices.Clip(texts), extra...), ", ") + " FROM " + v.name + " t"
+	sql := "SELECT " + strings.Join(append(slices.Clip(texts), extra...), ", ") + " FROM " + v.from + " t"
 	if len(conditions) > 0 {
 		sql += " WHERE " + strings.Join(conditions, " AND ")
 	}

@@ -57,11 +57,20 @@ type Left struct {
 	Why   string `json:"why"`
 }
 
+// An Undecided is a table that was not decided wholly, whatever was found of it:
+// there may be more that differs.
+type Undecided struct {
+	Table string `json:"table"`
+	Why   string `json:"why"`
+}
+
 // A Plan is what is to be done, in the order of the report. The action is that
 // of the moment: a repair does what the source's row asks for by then.
 type Plan struct {
 	Steps []Step
 	Left  []Left
+	// Undecided are tables of which not even the whole plan puts everything right.
+	Undecided []Undecided
 }
 
 // NewPlan makes a plan of the findings of a report about tables of p.
@@ -71,8 +80,28 @@ func NewPlan(p *catalog.Pipeline, r *reconcile.Report) (*Plan, error) {
 		if err := plan.add(p, &r.Tables[i]); err != nil {
 			return nil, fmt.Errorf("plan repair of %s: %w", r.Tables[i].Table, err)
 		}
+		if why := undecided(&r.Tables[i]); why != "" {
+			plan.Undecided = append(plan.Undecided, Undecided{Table: r.Tables[i].Table, Why: why})
+		}
 	}
 	return plan, nil
+}
+
+// undecided says why not all of a table that was meant was decided, nothing if it
+// was. A table can be different for what was found of it, and yet be unread, or
+// have keys that could not be told.
+func undecided(r *reconcile.TableReport) string {
+	switch {
+	case r.Why != "":
+		return r.Why
+	case r.UnreadBuckets > 0:
+		return fmt.Sprintf("differing buckets not read: %d", r.UnreadBuckets)
+	case r.Unsettled+r.Undecided > 0:
+		return fmt.Sprintf("keys that could not be told: %d", r.Unsettled+r.Undecided)
+	case r.Verdict != reconcile.Equal && r.Verdict != reconcile.Different:
+		return "it has no verdict"
+	}
+	return ""
 }
 
 func (p *Plan) add(pipeline *catalog.Pipeline, r *reconcile.TableReport) error {
@@ -91,11 +120,15 @@ func (p *Plan) add(pipeline *catalog.Pipeline, r *reconcile.TableReport) error {
 		p.leave(r.Table, total, why)
 		return nil
 	}
-	var named, unfit uint64
+	var named, unfit, doubtful uint64
 	for _, f := range r.Findings {
 		named += f.Rows
-		if f.Unfit {
+		switch {
+		case f.Unfit:
 			unfit += f.Rows
+			continue
+		case f.Kind == reconcile.Extra && r.UnfitKeys > 0:
+			doubtful += f.Rows
 			continue
 		}
 		action, err := actionOf(f.Kind)
@@ -106,6 +139,9 @@ func (p *Plan) add(pipeline *catalog.Pipeline, r *reconcile.TableReport) error {
 	}
 	if unfit > 0 {
 		p.leave(r.Table, unfit, "the source has values that the lake's type cannot hold: give the column another type, or allow_lossy")
+	}
+	if doubtful > 0 {
+		p.leave(r.Table, doubtful, "the source has keys that the lake's type cannot hold, and rows of the lake that are extra may be theirs: give the key column another type")
 	}
 	switch {
 	case r.UnreadBuckets > 0:

@@ -3,7 +3,6 @@ package load_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -280,24 +279,3 @@ func TestRate(t *testing.T) {
 }
 
 func now() time.Time { return time.Now() } //nolint:forbidigo // the clock of the bubble
-
-func TestPlace(t *testing.T) {
-	t.Parallel()
-	columns := []*catalog.Column{{Name: "id"}, {Name: "name", Source: "Name"}, {Name: "other", Source: "ID"}}
-	for _, test := range []struct {
-		names []string
-		want  []int
-		err   string
-	}{
-		{names: []string{"more", "Name", "id", "ID"}, want: []int{2, 1, 3}},
-		{names: []string{"Name", "Id", "ID"}, want: []int{1, 0, 2}},
-		{names: []string{"name", "id", "ID"}, err: "the source has no column name"},
-		{names: []string{"Name", "ID"}, err: "the source has no column id"},
-		{names: []string{"Name", "id", "Id", "ID"}, err: "column id: the source has it in two spellings: a source: in the pipeline file says which"},
-	} {
-		got, err := load.Place(columns, test.names)
-		if fmt.Sprint(err) != test.err && (err != nil || test.err != "") || !cmp.Equal(got, test.want) {
-			t.Errorf("%v: got %v, %v, want %v, %q", test.names, got, err, test.want, test.err)
-		}
-	}
-}

@@ -203,9 +203,9 @@ func partitionKey(c *cdc.Change, id string) string {
 // the former one of an update that moved it.
 func keysOf(t *catalog.Table, c *cdc.Change) []Key {
 	texts, ok := keyTexts(t, func(col *catalog.Column) cdc.Value {
-		v := field(c.Data, col)
+		v := field(c.Data, t, col)
 		if v.Kind == cdc.Missing || v.Kind == cdc.Null {
-			v = field(c.Before, col)
+			v = field(c.Before, t, col)
 		}
 		return v
 	})
@@ -217,9 +217,9 @@ func keysOf(t *catalog.Table, c *cdc.Change) []Key {
 		return keys
 	}
 	former, ok := keyTexts(t, func(col *catalog.Column) cdc.Value {
-		v := field(c.Before, col)
+		v := field(c.Before, t, col)
 		if v.Kind == cdc.Missing || v.Kind == cdc.Null {
-			v = field(c.Data, col)
+			v = field(c.Data, t, col)
 		}
 		return v
 	})
@@ -248,12 +248,10 @@ func keyTexts(t *catalog.Table, valueOf func(*catalog.Column) cdc.Value) (texts 
 }
 
 // field finds a column's value by the name the records have for it.
-func field(fields cdc.Fields, col *catalog.Column) cdc.Value {
-	if col.Source != "" {
-		return fields.Get(col.Source)
-	}
+func field(fields cdc.Fields, t *catalog.Table, col *catalog.Column) cdc.Value {
+	names := t.SourceNames()
 	for _, f := range slices.Backward(fields) {
-		if strings.ToLower(string(f.Name)) == col.Name {
+		if at := names.Find(string(f.Name)); at >= 0 && t.Columns[at] == col {
 			return f.Value
 		}
 	}
@@ -297,23 +295,37 @@ func (p *Planner) row(item *Item) {
 		return
 	}
 	item.Action = Reconcile
-	key := Key{Table: t.Source, Columns: t.Key}
+	item.Keys = []Key{p.keyOf(t, row)}
+}
+
+// keyOf returns the key of a row that the transform had made; all rows of the
+// table where it does not tell.
+func (p *Planner) keyOf(t *catalog.Table, row map[string]json.RawMessage) Key {
+	key, all := Key{Table: t.Source, Columns: t.Key}, Key{Table: t.Source, All: true}
 	for _, k := range t.Key {
 		v := cdc.Value{Kind: cdc.Number, Raw: row[k]}
 		switch {
 		case len(row[k]) == 0 || string(row[k]) == "null":
-			item.Keys = []Key{{Table: t.Source, All: true}}
-			return
+			return all
 		case row[k][0] == '"':
 			v.Kind, v.Escaped = cdc.String, true
 		}
 		text, _ := v.AppendText(nil)
-		key.Key = append(key.Key, string(text))
+		canonical, err := p.transformer.CanonicalText(column(t, k), string(text))
+		if err != nil { // bytes of another form, as before the setting changed
+			return all
+		}
+		key.Key = append(key.Key, canonical)
 	}
 	if len(t.Key) == 0 {
-		key = Key{Table: t.Source, All: true}
+		return all
 	}
-	item.Keys = []Key{key}
+	return key
+}
+
+// column returns a key column by its name.
+func column(t *catalog.Table, name string) *catalog.Column {
+	return t.Columns[slices.IndexFunc(t.Columns, func(c *catalog.Column) bool { return c.Name == name })]
 }
 
 // String renders the key for a sort: nothing else may depend on it.

@@ -361,3 +361,34 @@ func FuzzDecide(f *testing.F) {
 		}
 	})
 }
+
+// The key of a row that Iceberg refused is canonical whatever form its bytes have.
+func TestKeysOfBytes(t *testing.T) {
+	t.Parallel()
+	p, err := catalog.Parse("pipeline.yaml", []byte(`version: 1
+database: lake
+source: {engine: postgresql, position: postgres}
+tables: [{source: public.t, mode: mirror, key: [k], columns: [{name: k, type: binary}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range map[transform.BinaryForm]string{transform.Hexadecimal: "00ffab", transform.Base64: "AP+r"} {
+		tr, err := transform.New(p, transform.Options{Binary: form})
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := redrive.NewPlanner(p, tr).Decide(redrive.Failure{
+			Kind: redrive.IcebergFailed, Code: "x", Raw: []byte(`{"k":"` + text + `","cdc_position":"p","cdc_committed_at":null}`),
+		})
+		if len(item.Keys) != 1 || item.Keys[0].All || item.Keys[0].Key[0] != "00ffab" {
+			t.Errorf("%s: %+v", form, item)
+		}
+		item = redrive.NewPlanner(p, tr).Decide(redrive.Failure{
+			Kind: redrive.IcebergFailed, Code: "x", Raw: []byte(`{"k":"neither","cdc_position":"p","cdc_committed_at":null}`),
+		})
+		if form == transform.Base64 && (len(item.Keys) != 1 || !item.Keys[0].All) {
+			t.Errorf("of another form: %+v", item)
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (r *reader) findColumns(ctx context.Context, schema, name string) (err erro
 		return fmt.Errorf("find columns: %w", err)
 	}
 	columns := load.Columns(r.table)
-	places, err := load.Place(columns, names)
+	places, err := r.table.PlaceColumns(names)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func place(r *file.Reader, t *catalog.Table) ([]int, error) {
 		names[i] = schema.Root().Field(i).Name()
 	}
 	columns := load.Columns(t)
-	places, err := load.Place(columns, names)
+	places, err := t.PlaceColumns(names)
 	if err != nil {
 		return nil, err
 	}

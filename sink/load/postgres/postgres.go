@@ -168,7 +168,7 @@ func (r *reader) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find columns: %w", err)
 	}
-	places, err := load.Place(load.Columns(r.table), names)
+	places, err := r.table.PlaceColumns(names)
 	if err != nil {
 		return err
 	}
