@@ -31,7 +31,6 @@ func (s *Sink) stage(ctx context.Context, w *writer) {
 	if !ok || s.air == nil || w.flight != nil && !s.flies(w) || len(w.changes) == 0 {
 		return
 	}
-	w.staged.wait()
 	g := w.arranged()
 	if g.done != nil {
 		return // that of a call before this one, which failed
@@ -47,11 +46,13 @@ func (s *Sink) stage(ctx context.Context, w *writer) {
 }
 
 // arranged returns the rows of the buffer as its commit has them: those of the
-// stage, if there is one of all that the buffer has.
+// stage, if there is one of all that the buffer has. One that lacks some is over
+// first: it reads the buffer, which somebody else gets after its commit.
 func (w *writer) arranged() *stage {
 	if g := w.staged; g != nil && g.changes == len(w.changes) {
 		return g
 	}
+	w.staged.wait()
 	g := &stage{id: rand.Text(), changes: len(w.changes)}
 	g.inserts = Rows{data: w.data, width: len(w.columns), starts: make([]int, 0, len(w.changes))}
 	g.deletes = Rows{data: w.data, width: len(w.columns), pick: w.key}

@@ -49,8 +49,7 @@ type Stager interface {
 	// Stage writes files of the rows of b, of which nothing but they and the ID is
 	// known, so that Commit of a batch with that ID, which has the same rows, need
 	// not. It makes nothing visible, and if it fails Commit does all of it. It may
-	// be called while the methods of Table for another batch run, but is not
-	// called twice at the same time.
+	// be called while the methods of Table, or itself, run for another batch.
 	Stage(ctx context.Context, b *Batch) error
 }
 

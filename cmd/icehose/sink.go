@@ -40,7 +40,7 @@ type sinkCmd struct {
 	MaintainEvery int           `default:"32" help:"With --maintain: files that a table gains between two runs of it."`
 	maintenanceFlags
 	retentionFlags
-	Continue bool `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed."`
+	Continue bool `help:"The files begin where earlier ones ended, not at the start of the stream. A file that is left out is not noticed, but one whose records do not come after those before them is, also if they were handled."`
 }
 
 // Help implements kong.HelpProvider.

@@ -3,6 +3,8 @@ package iceberg
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -36,14 +38,42 @@ func (t *lakeTable) Stage(ctx context.Context, b *sink.Batch) error {
 	if err != nil {
 		return oneLine(err)
 	}
-	t.ahead.Store(w)
+	t.ahead.put(w)
 	return nil
+}
+
+// An aheadOf keeps what was written of batches whose commits have not begun: of
+// the last two, since while one waits for the one before it to land, another may be
+// written. The zero aheadOf is ready.
+type aheadOf struct {
+	mu      sync.Mutex
+	written []*written
+}
+
+func (a *aheadOf) put(w *written) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.written = append(a.written, w); len(a.written) > 2 {
+		a.written = a.written[1:]
+	}
+}
+
+// take returns what was written of a batch, nil if nothing was, and forgets it.
+func (a *aheadOf) take(batch string) *written {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.written, func(w *written) bool { return w.batch == batch })
+	if i < 0 {
+		return nil
+	}
+	w := a.written[i]
+	a.written = slices.Delete(a.written, i, i+1)
+	return w
 }
 
 // files returns the files of a batch, which it writes unless they are there.
 func (t *lakeTable) files(ctx context.Context, target *table.Table, b *sink.Batch) (*written, error) {
-	if w := t.ahead.Load(); w.fits(b, target) {
-		t.ahead.CompareAndSwap(w, nil)
+	if w := t.ahead.take(b.ID); w.fits(b, target) {
 		t.written = w // the catalog is not told of a file that is not on the disk
 		return w, nil
 	}

@@ -53,7 +53,8 @@ func named(t *testing.T, dir string, files []string) (n int) {
 	return n
 }
 
-// A commit names the files that were written for it ahead, and writes no others.
+// A commit names the files that were written for it ahead, and writes no others,
+// also when those of the next one were written before it began.
 func TestCommitTakesFilesWrittenAhead(t *testing.T) {
 	t.Parallel()
 	dir, r := t.TempDir(), &recorder{}
@@ -67,15 +68,20 @@ func TestCommitTakesFilesWrittenAhead(t *testing.T) {
 	if len(files) != 2 || named(t, dir, files) != 0 {
 		t.Fatalf("written ahead: %v, %d of them named", files, named(t, dir, files))
 	}
+	third := batchOf("second", "third")
+	next := stage(t, dir, opened, third)
 	before := len(parquets(t, dir))
-	if err := opened.Commit(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	if named(t, dir, files) != 2 || len(parquets(t, dir)) != before {
-		t.Errorf("%d of %v are named, %d files before the commit and %d after it", named(t, dir, files), files, before, len(parquets(t, dir)))
-	}
-	if got := values(t, store, item(t), 0); len(got) != 1 || got[0] != "second" {
-		t.Errorf("rows: %v", got)
+	for _, b := range []*sink.Batch{second, third} {
+		if err := opened.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if named(t, dir, files) != 2 || len(parquets(t, dir)) != before {
+			t.Errorf("%d of %v are named, %d files before the commit and %d after it", named(t, dir, files), files, before, len(parquets(t, dir)))
+		}
+		if got := values(t, store, item(t), 0); len(got) != 1 || got[0] != b.ID {
+			t.Errorf("rows: %v, want %s", got, b.ID)
+		}
+		files = next
 	}
 }
 

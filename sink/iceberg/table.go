@@ -27,7 +27,7 @@ type lakeTable struct {
 	// yet: the next commit of rows evolves it.
 	pending atomic.Bool
 	written *written                    // of a batch that has not been committed; nil for none
-	ahead   atomic.Pointer[written]     // of one whose commit has not begun; nil for none
+	ahead   aheadOf                     // batches whose commits have not begun
 	newest  atomic.Pointer[table.Table] // as it was when last looked at
 	meddled bool                        // see Meddled
 

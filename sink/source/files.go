@@ -82,7 +82,7 @@ func (f *Files) Records(ctx context.Context, after map[string]sink.Offset) iter.
 		n := &numbering{after: after, resumes: f.Continue, uneven: f.Uneven, redriven: f.Redriven, shards: make(map[string]*shard)}
 		l := f.newListing()
 		defer l.close()
-		err := f.check(ctx, l, after)
+		err := f.check(ctx, l)
 		if err == nil {
 			err = f.count(ctx, l, n)
 		}

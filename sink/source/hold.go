@@ -20,7 +20,7 @@ type holding struct {
 
 const (
 	// maxHeld bounds how many files are kept open: those that grew last.
-	maxHeld = 64
+	maxHeld = 512
 	// goneLooks is for how many looks one is kept whose name is gone: as long as
 	// its writer may need to leave it. It keeps its room on the disk that long.
 	goneLooks = 10

@@ -15,15 +15,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"icehose/cdc/kinesis"
-	"icehose/sink"
 )
 
 // openingSize is how much of a file is looked at, unpacked, before anything is
 // yielded: enough for a record of every shard where shards alternate.
 const openingSize = 16 << 10
 
-// An opening is the first record of a shard in a file, as far as openingSize
-// shows it. Those without a decimal sequence number tell nothing.
+// openingMost is how much is looked at where that does not tell by which order of
+// their names files follow each other.
+const openingMost = 4 << 20
+
+// An opening is the first record of a shard in a file, as far as it was looked at. Those without a decimal sequence number tell nothing.
 type opening struct {
 	shard, sequence string
 	at              place
@@ -34,7 +36,10 @@ func (o *opening) where() string { return fmt.Sprint(o.at.path, ":", o.line) }
 
 // An order is how the files of one name are sorted: by the alphabet, or once
 // sequence numbers have shown that it must be so, by the numbers in their names.
-type order struct{ numbers bool }
+type order struct {
+	numbers bool
+	settled bool // as much was looked at as there is to
+}
 
 func (o *order) compare(a, b string) int {
 	if o != nil && o.numbers {
@@ -86,19 +91,16 @@ func (f *Files) newListing() *listing {
 // first records of those that are there show it, and names of which no file is
 // there. Records does the same before it yields anything: Check is for those who
 // want to know before they open what the records go into; Records then does not
-// look again. With Continue it depends on what was handled, and is left to Records.
+// look again.
 func (f *Files) Check(ctx context.Context) error {
-	if f.Continue {
-		return nil
-	}
 	l := f.newListing()
 	defer l.close()
-	err := f.check(ctx, l, nil)
+	err := f.check(ctx, l)
 	f.checked = l.openings
 	return err
 }
 
-func (f *Files) check(ctx context.Context, l *listing, after map[string]sink.Offset) error {
+func (f *Files) check(ctx context.Context, l *listing) error {
 	if slices.Contains(f.Names, "-") {
 		return nil // which read refuses along with others
 	}
@@ -116,12 +118,6 @@ func (f *Files) check(ctx context.Context, l *listing, after map[string]sink.Off
 	for _, at := range places {
 		for _, o := range l.openings[at.path] {
 			before, any := latest[o.shard]
-			if last, ok := after[o.shard]; ok && f.Continue && !isBehind(o.sequence, last.Sequence) {
-				// Handled. Only behind a file that has more than that it matters how the file goes on.
-				if !any || !l.skip(ctx, &o, last.Sequence) {
-					continue
-				}
-			}
 			if any && !isBehind(o.sequence, before.sequence) {
 				return misplaced(&before, &o)
 			}
@@ -170,8 +166,13 @@ func (l *listing) look(at place) {
 		l.openings[at.path] = nil
 		return
 	}
+	l.lookAt(at, openingSize)
+}
+
+// lookAt notes the openings of a file as far as limit bytes show them.
+func (l *listing) lookAt(at place, limit int) {
 	var found []opening
-	size, err := l.scan(at.path, openingSize, func(line int, r *kinesis.Record) bool {
+	size, err := l.scan(at.path, limit, func(line int, r *kinesis.Record) bool {
 		_, undecimal := compareSequences(r.SequenceNumber, "0")
 		if undecimal == nil && !slices.ContainsFunc(found, func(o opening) bool { return o.shard == r.ShardID }) {
 			found = append(found, opening{shard: r.ShardID, sequence: r.SequenceNumber, at: at, line: line})
@@ -181,20 +182,6 @@ func (l *listing) look(at place) {
 	if size > 0 || err != nil && !isCut(err) {
 		l.openings[at.path] = found
 	}
-}
-
-// skip moves an opening to the first record of its shard that stands behind a
-// sequence number, and says whether there is one.
-func (l *listing) skip(ctx context.Context, o *opening, handled string) bool {
-	found := false
-	_, _ = l.scan(o.at.path, -1, func(line int, r *kinesis.Record) bool { // the reading says what fails
-		if found = r.ShardID == o.shard && isBehind(r.SequenceNumber, handled); found {
-			o.sequence, o.line = r.SequenceNumber, line
-		}
-		return !found && ctx.Err() == nil
-	})
-	_, err := compareSequences(o.sequence, "0")
-	return found && err == nil
 }
 
 // scan hands out the records of a file with their lines, as long as some are
@@ -263,7 +250,7 @@ func (f *Files) arrange(l *listing, group []place) []place {
 		l.look(at)
 	}
 	if !by.numbers {
-		by.numbers = !l.ascend(group) && l.ascend(sorted)
+		by.numbers = l.numbered(by, group, sorted)
 	}
 	if by.numbers {
 		group = sorted
@@ -276,6 +263,25 @@ func (f *Files) arrange(l *listing, group []place) []place {
 		c := l.cursors[at.path]
 		return !tells && (c == nil || c.read == 0)
 	})
+}
+
+// numbered says that files follow each other by the numbers in their names, and
+// not by the alphabet. While their openings allow both, as where each has records
+// of other shards, more of them is looked at, once.
+func (l *listing) numbered(by *order, alphabet, numbers []place) bool {
+	for limit := openingSize; ; {
+		a, n := l.ascend(alphabet), l.ascend(numbers)
+		if !a || !n || by.settled || limit >= openingMost {
+			by.settled = true
+			return !a && n
+		}
+		limit *= 16
+		for _, at := range alphabet {
+			if len(l.openings[at.path]) > 0 {
+				l.lookAt(at, limit)
+			}
+		}
+	}
 }
 
 // ascend says that the openings of files do not go back.

@@ -99,18 +99,20 @@ func (n *numbering) number(r *kinesis.Record, at place, where string) (o sink.Of
 			return o, false, err
 		}
 	} else if at.before(s.place) {
-		return o, false, fmt.Errorf("file has a record of shard %s that came after a later file had begun it: their order would be another on the next reading", r.ShardID)
+		return o, false, fmt.Errorf("file has a record of shard %s that came after a later file had begun it: their order would be another on the next reading, and with --continue it would be left out: fill a new lake from all files", r.ShardID)
 	}
 	s.jumps = s.jumps || at.jumps(s.place)
 	s.place = at
 	last, resumed := n.after[key]
 	if resumed && n.resumes {
 		c, err := compareSequences(r.SequenceNumber, last.Sequence)
+		if err == nil {
+			err = n.ascends(s, r, at, where) // or what an earlier run passed by would count as handled
+		}
 		if err != nil || c <= 0 {
 			return o, true, err
 		}
-	}
-	if err := n.ascends(s, r, at, where); err != nil {
+	} else if err := n.ascends(s, r, at, where); err != nil {
 		return o, false, err
 	}
 	o = sink.Offset{Shard: s.name, Sequence: r.SequenceNumber, Ordinal: s.next}
