@@ -73,7 +73,7 @@ func (l *stagedLake) wantCalls(t *testing.T, n int64) {
 		if l.calls.Load() >= n {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	if got := l.calls.Load(); got != n {
 		t.Fatalf("%d batches written ahead, want %d", got, n)
