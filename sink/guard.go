@@ -76,7 +76,7 @@ func (g *guard) unknown(p *packed, deletes bool) verdict {
 	switch {
 	case g.loaded(p):
 		return superseded
-	case !g.hasFloor || p.compare(&g.floor) > 0:
+	case !g.floored(p):
 		return apply
 	case deletes:
 		return superseded
@@ -115,6 +115,9 @@ func (g *guard) raise(p *packed) {
 		g.floor, g.hasFloor = *p, true
 	}
 }
+
+// floored reports whether the floor stands for a tombstone of a position.
+func (g *guard) floored(p *packed) bool { return g.hasFloor && p.compare(&g.floor) <= 0 }
 
 // forgotten reports whether the tombstone of a delete that was committed then
 // has been pruned.

@@ -184,3 +184,31 @@ func TestHorizonIsNoted(t *testing.T) {
 		})
 	}
 }
+
+// A delete that is forgotten before an older one of its key, since its commit time
+// is, leaves the older one in a file that stays. Who reads that file must not take
+// it for the last that is known of the key.
+func TestForgottenDeleteHidesOlderOnes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, sink.Options{Horizon: 100 * time.Second})
+	var s source
+	change := func(o cdc.Operation, n uint64, id int, at uint64) sink.Delivery {
+		return s.next("item", o, map[string]any{"id": id, "v": "x", "cdc_position": change(n), "cdc_committed_at": when(at)})
+	}
+	r.flush(change(cdc.Update, 1, 1, 1), change(cdc.Update, 2, 5, 1), change(cdc.Update, 3, 6, 1), change(cdc.Update, 4, 7, 1))
+	r.flush(s.pass(300)...)
+	r.flush(change(cdc.Delete, 11, 1, 290), change(cdc.Delete, 12, 5, 290), change(cdc.Delete, 13, 6, 290), change(cdc.Delete, 14, 7, 290))
+	r.flush(change(cdc.Update, 15, 1, 291))
+	r.flush(change(cdc.Delete, 20, 1, 1))
+	r.flush(change(cdc.Update, 30, 4, 300)) // from here on the floor stands for the delete
+	late := change(cdc.Update, 18, 1, 18)
+	r.reopen()
+	r.flush(late)
+	r.want("item", "3 at 300", "4 x")
+	if diff := gocmp.Diff([]sink.Reason{sink.OlderThanHorizon}, r.rejected); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+	// What is above the floor is as ever.
+	r.flush(change(cdc.Update, 21, 1, 302), change(cdc.Update, 22, 5, 302))
+	r.want("item", "1 x", "3 at 300", "4 x", "5 x")
+}

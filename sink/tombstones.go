@@ -107,7 +107,9 @@ func parseSegments(property string) (segments []segment, err error) {
 }
 
 // readSegments reads the tombstones of a table into its guard. A file that is
-// missing or damaged is an error: without it a deleted row could come back.
+// missing or damaged is an error: without it a deleted row could come back. One at
+// or below the floor may be of a key whose later delete was forgotten before it,
+// because its commit time is earlier: the floor stands for both.
 func readSegments(ctx context.Context, table Table, segments []segment, g *guard) error {
 	for _, s := range segments {
 		tombs, err := readSegment(ctx, table, s.File)
@@ -120,7 +122,9 @@ func readSegments(ctx context.Context, table Table, segments []segment, g *guard
 			if err := g.restoringRoom(ctx, n); err != nil {
 				return err
 			}
-			g.restore(t.key, &t.position, true, t.committed)
+			if !g.floored(&t.position) {
+				g.restore(t.key, &t.position, true, t.committed)
+			}
 		}
 	}
 	return nil
