@@ -211,8 +211,10 @@ func (s *sorter) endpoints(root *node) {
 	}
 }
 
-// find adds a finding about a node; value is shown when it is written there.
+// find adds a finding about a node, or about all of the document where it does not
+// have that one; value is shown when it is written there.
 func (l *linter) find(d document, n *node, severity Severity, id, consequence, fix string) {
+	n = n.or(d.root)
 	f := Finding{ID: id, Severity: severity, File: d.file, Line: n.line, Setting: n.path, Consequence: consequence, Fix: fix}
 	if n.fields == nil && !n.list {
 		f.Value = n.text()

@@ -369,6 +369,7 @@ func FuzzLint(f *testing.F) {
 	}
 	f.Add([]byte(`{"rules": [{"rule-type": "selection", "object-locator": {"schema-name": "%%%%%%%%[", "table-name": "_[]"}}, null, 7]}`))
 	f.Add([]byte(`{"ReplicationTasks": [{"TableMappings": {"rules": {}}, "ReplicationTaskSettings": null}]}`))
+	f.Add([]byte(`{"ReplicationTasks": [{"TableMappings": {}}]}`))
 	f.Add([]byte(`{"KinesisSettings": [], "Endpoints": 3, "TargetMetadata": [1], "StreamDescription": {"RetentionPeriodHours": 1e400}}`))
 	p, err := catalog.Load("testdata/pipeline.yaml")
 	if err != nil {
