@@ -118,7 +118,7 @@ func (l *Lists) Check(s *table.Snapshot) error {
 		if lost, err = l.excess(at, i); err != nil {
 			return err
 		}
-		want, _ := total(at, name)
+		want, _ := SummaryCount(at, name)
 		return fmt.Errorf("manifest list %s %w: it names %d files, %s is %d; restore it, or go back to another snapshot", at.ManifestList, ErrDamaged, want-lost, name, want)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (l *Lists) first(s, first *table.Snapshot, i int, lost int64) (*table.Snaps
 // excess is by how much a total of a snapshot exceeds the files that its list
 // names; less than 0 where it has none.
 func (l *Lists) excess(s *table.Snapshot, i int) (int64, error) {
-	n, ok := total(s, totals()[i])
+	n, ok := SummaryCount(s, totals()[i])
 	if !ok {
 		return -1, nil
 	}
@@ -200,17 +200,17 @@ func (l *Lists) excess(s *table.Snapshot, i int) (int64, error) {
 // counts reports whether a total of a snapshot is that of the one before it with
 // what the snapshot says to have added and removed.
 func counts(before, s *table.Snapshot, i int) bool {
-	from, known := total(before, totals()[i])
-	to, _ := total(s, totals()[i])
+	from, known := SummaryCount(before, totals()[i])
+	to, _ := SummaryCount(s, totals()[i])
 	changes := [2][2]string{{"added-data-files", "deleted-data-files"}, {"added-delete-files", "removed-delete-files"}}[i]
-	added, _ := total(s, changes[0])
-	removed, _ := total(s, changes[1])
+	added, _ := SummaryCount(s, changes[0])
+	removed, _ := SummaryCount(s, changes[1])
 	return known && to == from+added-removed
 }
 
-// total reads a number off a snapshot's summary. It is too small, or missing,
-// where an engine before us wrote none.
-func total(s *table.Snapshot, name string) (int64, bool) {
+// SummaryCount reads a number off a snapshot's summary, and reports whether it is
+// there. It is too small, or missing, where an engine before us wrote none.
+func SummaryCount(s *table.Snapshot, name string) (int64, bool) {
 	if s.Summary == nil {
 		return 0, false
 	}

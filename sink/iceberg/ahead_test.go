@@ -5,10 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/iceberg-go"
+	iceberglib "github.com/apache/iceberg-go"
 
 	"icehose/sink"
+	"icehose/sink/iceberg"
 )
+
+// openFirst opens a table in which the batch "first" is committed.
+func openFirst(t *testing.T) (dir string, r *recorder, store *iceberg.Store, opened sink.Table) {
+	t.Helper()
+	dir, r = t.TempDir(), &recorder{}
+	store = openRecorded(t, dir, r)
+	opened = openTable(t, store)
+	if err := opened.Commit(t.Context(), batchOf("", "first")); err != nil {
+		t.Fatal(err)
+	}
+	return dir, r, store, opened
+}
 
 // stage writes the files of a batch ahead and returns them.
 func stage(t *testing.T, dir string, opened sink.Table, b *sink.Batch) (written []string) {
@@ -57,12 +70,7 @@ func named(t *testing.T, dir string, files []string) (n int) {
 // also when those of the next one were written before it began.
 func TestCommitTakesFilesWrittenAhead(t *testing.T) {
 	t.Parallel()
-	dir, r := t.TempDir(), &recorder{}
-	store := openRecorded(t, dir, r)
-	opened := openTable(t, store)
-	if err := opened.Commit(t.Context(), batchOf("", "first")); err != nil {
-		t.Fatal(err)
-	}
+	dir, _, store, opened := openFirst(t)
 	second := batchOf("first", "second")
 	files := stage(t, dir, opened, second)
 	if len(files) != 2 || named(t, dir, files) != 0 {
@@ -89,12 +97,7 @@ func TestCommitTakesFilesWrittenAhead(t *testing.T) {
 // next attempt has others.
 func TestFilesWrittenAheadNeedTheDisk(t *testing.T) {
 	t.Parallel()
-	dir, r := t.TempDir(), &recorder{}
-	store := openRecorded(t, dir, r)
-	opened := openTable(t, store)
-	if err := opened.Commit(t.Context(), batchOf("", "first")); err != nil {
-		t.Fatal(err)
-	}
+	dir, r, store, opened := openFirst(t)
 	r.setRefuse(".parquet")
 	second := batchOf("first", "second")
 	files := stage(t, dir, opened, second)
@@ -117,12 +120,7 @@ func TestFilesWrittenAheadNeedTheDisk(t *testing.T) {
 // and those of other columns than the table has by then are written anew.
 func TestFilesWrittenAheadInVain(t *testing.T) {
 	t.Parallel()
-	dir, r := t.TempDir(), &recorder{}
-	store := openRecorded(t, dir, r)
-	opened := openTable(t, store)
-	if err := opened.Commit(t.Context(), batchOf("", "first")); err != nil {
-		t.Fatal(err)
-	}
+	dir, _, store, opened := openFirst(t)
 	vain := stage(t, dir, opened, batchOf("first", "never"))
 	if err := opened.Commit(t.Context(), batchOf("first", "second")); err != nil {
 		t.Fatal(err)
@@ -134,7 +132,7 @@ func TestFilesWrittenAheadInVain(t *testing.T) {
 	old := stage(t, dir, opened, third)
 	current := loadTable(t, store, item(t))
 	tx := current.NewTransaction()
-	if err := tx.UpdateSchema(true, false).AddColumn([]string{"more"}, iceberg.PrimitiveTypes.String, "", false, nil).Commit(); err != nil {
+	if err := tx.UpdateSchema(true, false).AddColumn([]string{"more"}, iceberglib.PrimitiveTypes.String, "", false, nil).Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Commit(t.Context()); err != nil {

@@ -49,7 +49,6 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) (*table.Table, er
 	if current.Properties()[sink.PropertyCommit] != b.Parent || b.Snapshot != nil && snapshotID(current) != *b.Snapshot {
 		return nil, sink.ErrConflict
 	}
-	t.newest.Store(current)
 	t.look(current)
 	beside, err := writeBeside(ctx, current, b.Files)
 	if err != nil {

@@ -156,7 +156,7 @@ func (s *Store) maintainTable(ctx context.Context, t *catalog.Table, m Maintenan
 	if s.readOnly && !m.Plan {
 		return nil, errors.New("lake is open for reading only")
 	}
-	k := &keeper{store: s, table: t, m: m, done: make(map[string]bool), whole: make(map[string]int), report: &MaintenanceReport{Table: t.Database() + "." + t.Name(), Planned: m.Plan, Rewrites: []Rewrite{}, Orphans: []Leftover{}}}
+	k := &keeper{store: s, table: t, m: m, done: make(map[string]bool), whole: make(map[string]bool), report: &MaintenanceReport{Table: t.Database() + "." + t.Name(), Planned: m.Plan, Rewrites: []Rewrite{}, Orphans: []Leftover{}}}
 	if err := k.layout(ctx, &k.report.Before); err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ type keeper struct {
 	m      Maintenance
 	report *MaintenanceReport
 	done   map[string]bool // by partition: its small files were put together
-	whole  map[string]int  // manifests that checkSnapshots has read: how many files they have
+	whole  map[string]bool // manifests that checkSnapshots has read
 	seen   *liveFiles      // of the snapshot that was read last
 	seenID int64
 }
@@ -217,13 +217,19 @@ func (k *keeper) live(ctx context.Context, current *table.Table) (*liveFiles, er
 	return live, nil
 }
 
-// layout reads the layout as it is now.
-func (k *keeper) layout(ctx context.Context, l *Layout) error {
+// read reads the table and its files as they are now.
+func (k *keeper) read(ctx context.Context) (*table.Table, *liveFiles, error) {
 	current, err := k.current(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	live, err := k.live(ctx, current)
+	return current, live, err
+}
+
+// layout reads the layout as it is now.
+func (k *keeper) layout(ctx context.Context, l *Layout) error {
+	current, live, err := k.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -239,11 +245,7 @@ const maintenanceID = sink.PropertyPrefix + "maintenance-id"
 const manifestsAt = 16
 
 func (k *keeper) mergeManifests(ctx context.Context) error {
-	current, err := k.current(ctx)
-	if err != nil {
-		return err
-	}
-	live, err := k.live(ctx, current) // checked
+	current, live, err := k.read(ctx) // checked
 	if err != nil || live.manifests < manifestsAt {
 		return err
 	}

@@ -32,11 +32,7 @@ var errStale = fmt.Errorf("%w while it was compacted", sink.ErrConflict)
 func (k *keeper) compact(ctx context.Context) error {
 	conflicts := 0
 	for range rewritePasses {
-		current, err := k.current(ctx)
-		if err != nil {
-			return err
-		}
-		live, err := k.live(ctx, current)
+		current, live, err := k.read(ctx)
 		if err != nil {
 			return err
 		}

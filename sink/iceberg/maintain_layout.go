@@ -143,9 +143,9 @@ func isOurs(s *table.Snapshot) bool {
 
 // checkSnapshots reads the manifests of all snapshots, so that no file is taken
 // for one that nothing speaks of because a damaged one no longer does. It notes
-// in whole how many files those have that are as they should be, and does not read
-// them again: no manifest ever changes.
-func checkSnapshots(ctx context.Context, current *table.Table, whole map[string]int) error {
+// in whole those that are as they should be, and does not read them again: no
+// manifest ever changes.
+func checkSnapshots(ctx context.Context, current *table.Table, whole map[string]bool) error {
 	lists, err := lake.NewLists(ctx, current, isOurs)
 	if err != nil {
 		return err
@@ -156,14 +156,13 @@ func checkSnapshots(ctx context.Context, current *table.Table, whole map[string]
 			return err
 		}
 		for _, m := range manifests {
-			if _, read := whole[m.FilePath()]; read {
+			if whole[m.FilePath()] {
 				continue
 			}
-			files, err := readManifest(lists.FS(), m, func(iceberg.ManifestEntry) {})
-			if err != nil {
+			if _, err := readManifest(lists.FS(), m, func(iceberg.ManifestEntry) {}); err != nil {
 				return errors.Join(ctx.Err(), err)
 			}
-			whole[m.FilePath()] = files
+			whole[m.FilePath()] = true
 		}
 		if err := errors.Join(ctx.Err(), lists.Check(&s)); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/internal/canon/canonarrow"
 	"icehose/sink"
 )
@@ -42,7 +42,11 @@ var (
 )
 
 func (t *lakeTable) current(ctx context.Context) (*table.Table, error) {
-	return t.store.catalog.LoadTable(ctx, identifier(t.definition))
+	current, err := t.store.catalog.LoadTable(ctx, identifier(t.definition))
+	if err == nil {
+		t.newest.Store(current)
+	}
+	return current, err
 }
 
 // Load implements sink.Table.
@@ -104,14 +108,10 @@ func summaryCount(t *table.Table, name string) int64 {
 	if snapshot == nil {
 		return 0
 	}
-	if snapshot.Summary == nil {
-		return -1
+	if n, ok := lake.SummaryCount(snapshot, name); ok {
+		return n
 	}
-	n, err := strconv.ParseInt(snapshot.Summary.Properties[name], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+	return -1
 }
 
 // Files implements sink.FileCounter.

@@ -333,15 +333,12 @@ func (r *athenaRun) left(ctx context.Context, count string) (int64, error) {
 	return total, nil
 }
 
+// summaryCount reads a number off a snapshot's summary, -1 if it is not there.
 func summaryCount(s *table.Snapshot, name string) int64 {
-	if s.Summary == nil {
-		return -1
+	if n, ok := lake.SummaryCount(s, name); ok {
+		return n
 	}
-	n, err := strconv.ParseInt(s.Summary.Properties[name], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+	return -1
 }
 
 // note commits how far was merged: a snapshot of the changelog and a position.
