@@ -68,7 +68,7 @@ run: bin/icehose ## carry a recorded database into a local lake and prove the re
 test: ## unit, property and command tests; needs only Go
 	@echo "testing (the first time this compiles for minutes)"
 	@go build -v ./... 2>&1 | $(ALIVE)
-	go test ./...
+	go test -timeout 30m ./...
 
 # The tests that only a build tag brings in, as a pattern: $(1) the tag, $(2) the folder.
 tests-of = $(subst $(SPACE),|,$(strip $(shell grep -l '^//go:build $(1)' $(2)/*_test.go | xargs grep -hoE '^func Test[A-Za-z0-9]+' | cut -c 6-)))
@@ -137,7 +137,7 @@ interop: $(ENGINES) $(SPARK_JARS) $(COUNTING) ## tables and SQL on Spark, DuckDB
 	go test -tags interop -count 1 -timeout 30m -skip Trino ./interop/ -args -python $(ENGINES)/bin/python -jars $(subst $(SPACE),$(COMMA),$(SPARK_JARS)) -counting $(COUNTING) -seeds $(INTEROP_SEEDS)
 
 .PHONY: interop-trino
-interop-trino: $(ENGINES) $(TRINO) ## Athena's statements on a real Trino; needs Java 24 and Maven, downloads 540 MB
+interop-trino: $(ENGINES) $(TRINO) ## tables as a real Trino reads them, and Athena's statements on it; needs Java 24 and Maven, downloads 540 MB
 	go test -tags interop -count 1 -timeout 30m -run Trino -v ./interop/ -args -python $(ENGINES)/bin/python -trino $(TRINO) -java "$(TRINO_JAVA)" -seeds $(TRINO_SEEDS)
 
 $(TRINO): $(SPARK_JARS)

@@ -9,6 +9,7 @@ Requests come as lines of JSON on standard input, each with one of
   sql     a statement; the answer has its rows. For duckdb with dialect, that of
           the statement, which is translated; for spark with summary, properties
           of the snapshot that it makes
+  find    database.table, with column and value: its rows that have the value there
   scan    database.table, with columns and, for time travel, snapshot
   merge   a spec for the runner's merge, with rebuild; the answer is its result.
           The statements, or specs to merge, of between run once when it has read
@@ -195,6 +196,9 @@ class Trino:
         rows = cursor.fetchall()
         self.updated = max(0, cursor.rowcount)
         return [[text(v) for v in row] for row in rows]
+
+    def find(self, table, column, value):
+        return self.sql(f"""SELECT "{column}" FROM {table} WHERE "{column}" = '{value}'""")
 
     def scan(self, table, columns, snapshot):
         database, name = table.split(".")

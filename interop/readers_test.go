@@ -169,21 +169,37 @@ func readTypes(t *testing.T, e *engine, def *catalog.Table) ([][]string, error) 
 	return out, nil
 }
 
+// A readable is a table of all types, and the engines that must read it.
+type readable struct {
+	name     string
+	readers  string // of the table: they choose the delete format
+	withTime bool
+	engines  []string
+}
+
 // Every reader that a pipeline file may list, as far as it can be had here,
 // reads every type at its limits from both delete formats, down to the last row.
 func TestReaders(t *testing.T) {
-	shared := sharedLake(t)
-	for _, test := range []struct {
-		name     string
-		readers  string // of the table: they choose the delete format
-		withTime bool
-		engines  []string
-	}{
+	testReaders(t, []readable{
 		{"equality", "icehose, spark, trino", false, []string{"spark", "duckdb"}},
 		{"equality_time", "icehose, trino", true, []string{"duckdb"}},
 		{"rewritten", "icehose, spark, duckdb, pyiceberg", false, []string{"spark", "duckdb", "pyiceberg"}},
 		{"rewritten_time", "icehose, duckdb, pyiceberg", true, []string{"duckdb", "pyiceberg"}},
-	} {
+	})
+}
+
+// So does Trino, which is an engine of its own and what Athena is built on.
+func TestTrinoReaders(t *testing.T) {
+	testReaders(t, []readable{
+		{"equality_trino", "icehose, trino, athena", true, []string{"trino"}},
+		{"rewritten_trino", "icehose, trino, duckdb, pyiceberg", true, []string{"trino"}},
+	})
+}
+
+func testReaders(t *testing.T, tables []readable) {
+	t.Helper()
+	shared := sharedLake(t)
+	for _, test := range tables {
 		def := pipeline(t, typePipeline(test.name, test.readers, test.withTime)).ByTarget("types", test.name)
 		want := writeTypes(t, shared.store, def)
 		for _, name := range test.engines {
