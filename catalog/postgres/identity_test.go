@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,5 +110,25 @@ func TestReplicaIdentity(t *testing.T) {
 	}
 	if still := findings(); len(still) > 0 {
 		t.Errorf("errors after the fixes: %v", still)
+	}
+
+	// Every deferrable key is whole by now, and may change places in one statement.
+	s, err := postgres.Read(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := postgres.Preflight(t.Context(), conn, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	for _, f := range all {
+		if f.ID == "key_deferrable_changes" {
+			warned = append(warned, f.Object)
+		}
+	}
+	slices.Sort(warned)
+	if diff := cmp.Diff([]string{"public.late", "public.late_nothing", "public.late_other", "public.part", "public.whole"}, warned); diff != "" {
+		t.Errorf("keys that may change places (-want +got):\n%s", diff)
 	}
 }

@@ -251,6 +251,10 @@ func (p *preflight) identity(t *catalog.SourceTable) {
 		if gap != nil {
 			f.Fix = gap.Fix
 		}
+	case gap == nil && t.KeyDeferrable:
+		f.ID, f.Severity, f.What = "key_deferrable_changes", catalog.SeverityWarning, "the primary key is DEFERRABLE: one statement may move a row to a key that another row has not left yet"
+		f.Consequence = "after UPDATE ... SET id = id + 1, or a swap of two keys, the lake lacks rows: changes come one by one, and leaving a key ends whatever is there; icehose reconcile finds them"
+		f.Fix = "a primary key that is not deferrable; or change such keys in two statements, by way of keys that no row has"
 	case gap == nil:
 		return
 	case t.ReplicaIdentity == catalog.IdentityIndex:
