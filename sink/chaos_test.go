@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"icehose/sink"
 	"icehose/sink/sinktest"
 )
@@ -15,6 +17,28 @@ var errInjected = errors.New("injected")
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	sinktest.RunChaos(t, "./sink", 100, sinktest.InMemory)
+}
+
+// A seed does the same whenever it runs, so that one which fails can be looked
+// at; each fourth may not.
+func TestChaosReplays(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		if seed%4 == 0 {
+			continue
+		}
+		var runs [2]*sinktest.Result
+		for i := range runs {
+			chaos := sinktest.Chaos{Seed: seed, Changes: 500, Lake: sinktest.InMemory()}
+			var err error
+			if runs[i], err = chaos.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(runs[0], runs[1]); diff != "" {
+			t.Errorf("seed %d (-first run +second):\n%s", seed, diff)
+		}
+	}
 }
 
 // Found by chaos: a delete that came after the sweep which should have

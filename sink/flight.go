@@ -8,7 +8,18 @@ import (
 // A landing is a commit that runs beside Deliver.
 type landing struct {
 	w    *writer
-	done chan error
+	err  error  // when it has ended
+	wait func() // until then
+}
+
+// beside is the default of Options.Beside.
+func beside(f func()) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return func() { <-done }
 }
 
 // flies reports whether the commit of w is on its way right now.
@@ -20,10 +31,10 @@ func (s *Sink) wait() (*writer, error) {
 	if s.air == nil {
 		return nil, nil //nolint:nilnil // nothing was on its way
 	}
-	w := s.air.w
-	err := <-s.air.done
+	air := s.air
+	air.wait()
 	s.air = nil
-	return w, s.landed(w, err)
+	return air.w, s.landed(air.w, air.err)
 }
 
 // landed takes the outcome of a flight.
@@ -71,8 +82,9 @@ func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
 	if !s.options.Background {
 		return s.landed(w, s.land(ctx, w))
 	}
-	s.air = &landing{w: w, done: make(chan error, 1)}
-	go func(done chan<- error) { done <- s.land(ctx, w) }(s.air.done)
+	air := &landing{w: w}
+	air.wait = s.options.Beside(func() { air.err = s.land(ctx, w) })
+	s.air = air
 	return nil
 }
 

@@ -128,6 +128,10 @@ type Options struct {
 	// bound what is being filled; as much again may be on its way. The context
 	// of the call that began a commit must outlive it.
 	Background bool
+	// Beside runs what Background lets run beside the Sink's calls, and returns how
+	// to wait until it has ended, which may be called more than once; default a
+	// goroutine. It is for tests that must do the same in every run.
+	Beside func(func()) (wait func())
 }
 
 func (o *Options) defaults() {
@@ -145,6 +149,9 @@ func (o *Options) defaults() {
 	}
 	if o.Wait == nil {
 		o.Wait = o.pause
+	}
+	if o.Beside == nil {
+		o.Beside = beside
 	}
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }

@@ -13,13 +13,13 @@ type stage struct {
 	changes int    // that the buffer had
 	inserts Rows
 	deletes Rows
-	done    chan struct{} // closed when nothing is written any more
+	written func() // waits until nothing is written any more; nil for never begun
 }
 
 // wait waits until nothing is written any more.
 func (g *stage) wait() {
-	if g != nil && g.done != nil {
-		<-g.done
+	if g != nil && g.written != nil {
+		g.written()
 	}
 }
 
@@ -32,17 +32,15 @@ func (s *Sink) stage(ctx context.Context, w *writer) {
 		return
 	}
 	g := w.arranged()
-	if g.done != nil {
+	if g.written != nil {
 		return // that of a call before this one, which failed
 	}
-	g.done = make(chan struct{})
 	w.staged = g
-	go func() {
-		defer close(g.done)
+	g.written = s.options.Beside(func() {
 		if err := store.Stage(ctx, &Batch{ID: g.id, Inserts: g.inserts, Deletes: g.deletes}); err != nil {
 			w.log.InfoContext(ctx, "files not written ahead", slog.String("table", w.name()), slog.String("error", err.Error()))
 		}
-	}()
+	})
 }
 
 // arranged returns the rows of the buffer as its commit has them: those of the

@@ -12,6 +12,7 @@ import (
 
 	iceberglib "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
 	"icehose/internal/canon/canonarrow"
@@ -25,6 +26,22 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	sinktest.RunChaos(t, "./sink/iceberg", 4, func() sinktest.ChaosLake { return chaosLake(t) })
+}
+
+// TestChaosReplays runs a seed twice, which must do the same.
+func TestChaosReplays(t *testing.T) {
+	t.Parallel()
+	var runs [2]*sinktest.Result
+	for i := range runs {
+		chaos := sinktest.Chaos{Seed: 7, Changes: 500, Lake: chaosLake(t)}
+		var err error
+		if runs[i], err = chaos.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(runs[0], runs[1]); diff != "" {
+		t.Errorf("-first run +second:\n%s", diff)
+	}
 }
 
 // chaosLake is a lake in a folder of its own, whose files nobody forces to the

@@ -26,15 +26,16 @@ type session struct {
 	gate      sync.RWMutex // held by what it does with the lake
 	laid      sync.Mutex   // held while a fault is laid for a commit, and what is written ahead of the next must not meet it
 	crashed   bool
-	opening   bool  // and nobody has come first yet
-	alone     bool  // it commits in its own calls, and not beside them
-	calm      bool  // nothing fails
-	zombified bool  // it was paused, and others took over
-	struck    int   // faults so far
-	excused   int   // of these: that were there when a call last failed
-	landedAt  int   // commits of zombies when it began
-	failed    error // what is wrong with the sink
-	scanned   bool  // its mirror was read
+	opening   bool     // and nobody has come first yet
+	alone     bool     // it commits in its own calls or between them, and not beside them
+	tasks     []func() // what runs beside its calls, and has not run yet
+	calm      bool     // nothing fails
+	zombified bool     // it was paused, and others took over
+	struck    int      // faults so far
+	excused   int      // of these: that were there when a call last failed
+	landedAt  int      // commits of zombies when it began
+	failed    error    // what is wrong with the sink
+	scanned   bool     // its mirror was read
 }
 
 // An openLake is a lake that one or more sessions have open: a paused one holds
@@ -82,11 +83,14 @@ func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) 
 		flush := r.chaos.Lake.FlushRows
 		options := sink.Options{
 			FlushRows: flush[0] + r.r.IntN(flush[1]-flush[0]), FlushBytes: flush[1] * [...]int{0, 200, 400}[r.r.IntN(3)],
-			Horizon: r.horizon, Reject: s.reject, Background: r.r.IntN(2) == 0,
+			Horizon: r.horizon, Reject: s.reject, Background: r.r.IntN(2) == 0, Beside: s.beside,
 			RetryFor: time.Duration(r.r.IntN(2)) * time.Minute, Wait: func(context.Context, time.Duration) error { return nil },
 		}
 		r.placeIndex(&options)
-		s.alone = !options.Background
+		if r.chaos.parallel() {
+			options.Beside = nil
+		}
+		s.alone = !options.Background || options.Beside != nil
 		s.sink, err = sink.Open(process, r.pipeline(s.widened), &faultyStore{s}, options)
 		s.opening = false
 		if err == nil {
@@ -102,6 +106,35 @@ func (r *run) open(ctx context.Context, upto int, final bool) (*session, error) 
 		}
 	}
 	return nil, errors.New("the sink does not open")
+}
+
+// beside runs what the sink lets run beside its calls: at once, when the sink
+// waits for it, or between two calls (step). So it comes early and late, and at
+// the same place whenever the seed runs.
+func (s *session) beside(f func()) (wait func()) {
+	begun := false
+	run := func() {
+		if !begun {
+			begun = true
+			f()
+		}
+	}
+	if s.r.IntN(4) == 0 {
+		run()
+	} else {
+		s.tasks = append(s.tasks, run)
+	}
+	return run
+}
+
+// step runs some of what runs beside the calls, in any order.
+func (s *session) step() {
+	for len(s.tasks) > 0 && s.r.IntN(3) > 0 {
+		n := s.r.IntN(len(s.tasks))
+		run := s.tasks[n]
+		s.tasks = slices.Delete(s.tasks, n, n+1)
+		run()
+	}
 }
 
 // leave is what the end of a process does.
@@ -304,6 +337,7 @@ func (r *run) deliver(ctx context.Context, upto int, final bool) (done bool, err
 // deliverAll delivers the session's batches.
 func (s *session) deliverAll() error {
 	for failures := 0; len(s.batches) > 0; {
+		s.step()
 		err := s.deliverBatch()
 		switch {
 		case errors.Is(err, errAgain):
