@@ -104,6 +104,7 @@ func (c *checker) tables(p *Pipeline) {
 		}
 		p.byTarget[target] = i
 	}
+	c.currentTables(p)
 }
 
 // targetField is the field that a table's target comes from.
@@ -286,41 +287,6 @@ func kindList(kinds []TypeKind) string {
 		names[i] = k.String()
 	}
 	return strings.Join(names, ", ")
-}
-
-// renames checks that every renamed_from means one column of the lake table, and
-// one that no other column of the file means. An excluded column means none.
-func (c *checker) renames(field string, t *Table) {
-	names, renamed := make(map[string]int), make(map[string]int)
-	for i, col := range t.Columns {
-		if col != nil && !col.Exclude {
-			names[col.Name] = i
-		}
-	}
-	for i, col := range t.Columns {
-		if col == nil || col.RenamedFrom == "" {
-			continue
-		}
-		from, place := col.RenamedFrom, fmt.Sprintf("%s.columns[%d].renamed_from", field, i)
-		named, isName := names[from]
-		first, twice := renamed[from]
-		switch {
-		case !lakeName.MatchString(from):
-			c.fail(place, from, "want the name that the column had in the lake: lower-case letters, digits and underscores")
-		case strings.HasPrefix(from, "cdc_"):
-			c.fail(place, from, "a metadata column of every lake table: want the name that the column itself had in the lake")
-		case from == col.Name:
-			c.fail(place, from, "the name that the column has now: remove renamed_from, or write the name it had before")
-		case col.Exclude:
-			c.fail(place, from, "the column is excluded, so the lake has nothing to rename: remove renamed_from")
-		case isName:
-			c.fail(place, from, "columns[%d] has this name: remove renamed_from when the rename has been applied; otherwise rename in two steps, with an apply between them", named)
-		case twice:
-			c.fail(place, from, "columns[%d] is renamed from it too: a column becomes one column, so remove renamed_from from one of the two", first)
-		default:
-			renamed[from] = i
-		}
-	}
 }
 
 func (c *checker) key(field string, t *Table) {

@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // CurrentSuffix is what the name of a changelog's current table has more: the
 // table of its current rows, which merges keep.
@@ -32,4 +35,19 @@ func (t *Table) Current() *Table {
 		c.keyColumns = append(c.keyColumns, slices.IndexFunc(c.Columns, func(column *Column) bool { return column.Name == name }))
 	}
 	return c
+}
+
+// currentTables refuses a table that has the name of a changelog's current table:
+// icehose merge would write into it.
+func (c *checker) currentTables(p *Pipeline) {
+	for i, t := range p.Tables {
+		if t == nil || t.Mode != Changelog {
+			continue
+		}
+		name := t.database + "." + t.name + CurrentSuffix
+		if j, ok := p.byTarget[name]; ok {
+			c.fail(fmt.Sprintf("tables[%d]%s", j, c.targetField(p.Tables[j])), name,
+				"the current table that icehose merge makes of tables[%d], the changelog %s, has this name: give one of the two another target:", i, t.Source)
+		}
+	}
 }

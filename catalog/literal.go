@@ -78,6 +78,7 @@ func (l Literal) canonical(c *Column) (text Literal, ok bool) {
 		if PaddedChar(c.SourceType) {
 			s = strings.TrimRight(s, " ")
 		}
+		s = string(FixedTextOf(c.SourceType).Append(nil, []byte(s)))
 		return Literal(s), utf8.ValidString(s)
 	case UUID:
 		if s = strings.ToLower(s); len(s) == 32 {

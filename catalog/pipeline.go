@@ -224,6 +224,10 @@ type Column struct {
 	// RenamedFrom is the lake name the column had before; apply renames it and
 	// keeps its field id.
 	RenamedFrom string `yaml:"renamed_from,omitempty"`
+	// FormerNames lists the lake names that the column had before RenamedFrom:
+	// rows of a changelog name a column that a change did not carry as it was
+	// called then. They stay here, as RenamedFrom does, while such rows do.
+	FormerNames []string `yaml:"former_names,omitempty"`
 }
 
 // A Mask hides a column's values.

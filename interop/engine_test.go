@@ -5,6 +5,7 @@ package interop_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -128,6 +129,20 @@ func TestMain(m *testing.M) {
 	os.Exit(status) //nolint:forbidigo // what TestMain is for
 }
 
+// sparkRunner writes the script of the merge, without any table, into a folder, and
+// returns its path.
+func sparkRunner(dir string) (string, error) {
+	script, err := merge.SparkScript([]*merge.SparkSpec{})
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(cmp.Or(dir, os.TempDir()), "icehose-runner.py"))
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, []byte(script), 0o600)
+}
+
 // start runs an engine over the lake in a folder.
 func start(ctx context.Context, name, dir string, settings ...string) (*engine, error) {
 	if *python == "" {
@@ -138,7 +153,7 @@ func start(ctx context.Context, name, dir string, settings ...string) (*engine, 
 		args = append(args, "lake="+dir)
 	}
 	if name == "spark" {
-		runner, err := filepath.Abs("../sink/merge/spark.py")
+		runner, err := sparkRunner(dir)
 		if err != nil {
 			return nil, err
 		}

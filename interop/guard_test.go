@@ -350,7 +350,7 @@ func TestSparkRefuses(t *testing.T) {
 			}
 			*s = *spec
 		}, "the changelog has no column cdc_absent: icehose catalog apply"},
-		{"another key than before", func(s *merge.SparkSpec) { s.Key = "id,v" }, "was merged by the key (id), the pipeline file says (id,v): drop " + f.database + ".plain_folded"},
+		{"another key than before", func(s *merge.SparkSpec) { s.Key = "id,v" }, "was written by the key (id), the pipeline file says (id,v)"},
 		{"two kinds of position", func(s *merge.SparkSpec) {
 			f.append(t, def, row.Lake())
 			s.Kind = "mysql"

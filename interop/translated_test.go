@@ -292,3 +292,83 @@ func TestTranslatedWithoutKey(t *testing.T) {
 		}
 	})
 }
+
+// Rows list a column that was renamed since by the name of their day.
+func TestTranslatedRenamed(t *testing.T) {
+	dialects(t, func(t *testing.T, x *translated) {
+		x.pipeline = pipeline(t, strings.NewReplacer("name: b,", "name: b3, renamed_from: b2, former_names: [b],", "name: c,", "name: c2, renamed_from: c,").Replace(mergetest.Pipeline))
+		def := x.pipeline.ByTarget("d", "keyed")
+		for _, name := range []string{"d.keyed", "d.keyed_added"} {
+			x.native(t, "ALTER TABLE "+name+" RENAME COLUMN b TO b3")
+			x.native(t, "ALTER TABLE "+name+" RENAME COLUMN c TO c2")
+		}
+		x.view(t, def, "current")
+		x.view(t, def, "history")
+		x.native(t, "CREATE TABLE d.keyed_folded AS SELECT * FROM d.keyed_current LIMIT 0")
+		for seed := range uint64(20) {
+			x.native(t, "DELETE FROM d.keyed")
+			x.native(t, "DELETE FROM d.keyed_folded")
+			var log [][][]byte
+			for i, row := range mergetest.Log(seed, 1) {
+				lake := row.Lake()
+				if absent := lake[len(lake)-1]; absent != nil && i%2 == 0 {
+					lake[len(lake)-1] = []byte(strings.NewReplacer("b", "b2", "c", "c2").Replace(string(absent)))
+				}
+				log = append(log, lake)
+			}
+			x.append(t, def, log)
+			x.merge(t, def)
+			want := fold(t, def, log)
+			for _, from := range []string{"d.keyed_folded", "d.keyed_current"} {
+				if diff := mergetest.Diff(want, rows(t, x.engine, def, from), false, names(def)); diff != "" {
+					t.Fatalf("seed %d, %s:\n%s", seed, from, diff)
+				}
+			}
+		}
+	})
+}
+
+// Where changes may share a position, each of them is a change of its own, of which the
+// later committed one wins, as a whole row: in the fold of the sink and in SQL.
+func TestTranslatedSharedPositions(t *testing.T) {
+	dialects(t, func(t *testing.T, x *translated) {
+		x.pipeline = pipeline(t, strings.Replace(mergetest.Pipeline, "  - source: s.keyed\n", "  - source: s.keyed\n    position: column:serial\n", 1))
+		def := x.pipeline.ByTarget("d", "keyed")
+		x.view(t, def, "current")
+		x.view(t, def, "history")
+		x.native(t, "CREATE TABLE d.keyed_folded AS SELECT * FROM d.keyed_current LIMIT 0")
+		columns := currentColumns(def)
+		lasting := "SELECT " + x.engine.list(columns) + " FROM d.keyed_history AS h WHERE h.cdc_valid_to_position IS NULL"
+		lasting = strings.Replace(lasting, `"cdc_committed_at"`, `(SELECT max(k.cdc_committed_at) FROM d.keyed_current AS k WHERE k.id = h.id AND k.tenant = h.tenant)`, 1)
+		for seed := range uint64(8) {
+			x.native(t, "DELETE FROM d.keyed")
+			x.native(t, "DELETE FROM d.keyed_folded")
+			var log [][][]byte
+			for _, row := range mergetest.Copies(seed, mergetest.Log(seed, 1)) {
+				log = append(log, row.Lake())
+			}
+			for n := range 3 {
+				to := len(log) * (n + 1) / 3
+				x.append(t, def, log[len(log)*n/3:to])
+				x.merge(t, def)
+				want := fold(t, def, log[:to])
+				for _, from := range []string{"d.keyed_folded", "d.keyed_current"} {
+					if diff := mergetest.Diff(want, rows(t, x.engine, def, from), false, names(def)); diff != "" {
+						t.Fatalf("seed %d, %s after %d rows:\n%s", seed, from, to, diff)
+					}
+				}
+				// Of two key changes at one position the history takes what either carries.
+				history := parseRows(t, x.engine, def, columns, lasting)
+				for key, w := range want {
+					if len(w.Unresolved) > 0 {
+						delete(want, key)
+						delete(history, key)
+					}
+				}
+				if diff := mergetest.Diff(want, history, false, names(def)); diff != "" {
+					t.Fatalf("seed %d, history after %d rows:\n%s", seed, to, diff)
+				}
+			}
+		}
+	})
+}

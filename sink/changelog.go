@@ -1,7 +1,6 @@
 package sink
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 // A ChangelogReader turns rows of a changelog table, as a lake gives them,
 // into the rows that a Folder takes.
 type ChangelogReader struct {
+	table   *catalog.Table
 	key     []int // data columns
 	columns []catalog.Column
 	data    int
@@ -24,7 +24,7 @@ func NewChangelogReader(t *catalog.Table) (*ChangelogReader, error) {
 	if t.Mode != catalog.Changelog {
 		return nil, fmt.Errorf("read changelog %s.%s: table is not a changelog", t.Database(), t.Name())
 	}
-	r := &ChangelogReader{columns: columns, data: data}
+	r := &ChangelogReader{table: t, columns: columns, data: data}
 	for _, name := range t.Key {
 		r.key = append(r.key, slices.IndexFunc(columns, func(c catalog.Column) bool { return c.Name == name }))
 	}
@@ -32,7 +32,23 @@ func NewChangelogReader(t *catalog.Table) (*ChangelogReader, error) {
 }
 
 // Folder returns an empty Folder for the rows of the table.
-func (r *ChangelogReader) Folder() *Folder { return NewFolder(r.key, r.columns[:r.data]) }
+func (r *ChangelogReader) Folder() *Folder { return FolderOf(r.table, r.columns[:r.data]) }
+
+// FolderOf returns an empty Folder for rows of a changelog with the columns given:
+// the data columns of the table, or these and cdc_committed_at, which then is folded
+// like one of them. Only with it the folds of all that read a table whose positions
+// may repeat are the same.
+func FolderOf(t *catalog.Table, columns []catalog.Column) *Folder {
+	key := make([]int, len(t.Key))
+	for i, name := range t.Key {
+		key[i] = slices.IndexFunc(columns, func(c catalog.Column) bool { return c.Name == name })
+	}
+	f := NewFolder(key, columns)
+	if t.SharesPositions() {
+		f.Distinct()
+	}
+	return f
+}
 
 // Row reads one row: the canonical texts of all lake columns of the table, in
 // order, nil for null. The result aliases them.
@@ -49,20 +65,14 @@ func (r *ChangelogReader) Row(values [][]byte) (FoldRow, error) {
 	if row.Operation == 0 {
 		return row, fmt.Errorf("read changelog row: %s is not an operation on data", catalog.ColumnOperation)
 	}
+	var err error
 	if text := values[r.data+3]; text != nil {
-		var err error
 		if row.OldKey, err = r.oldKey(text); err != nil {
 			return row, err
 		}
 	}
-	if text := values[r.data+4]; len(text) > 0 {
-		for name := range bytes.SplitSeq(text, []byte{','}) {
-			i := slices.IndexFunc(r.columns[:r.data], func(c catalog.Column) bool { return c.Name == string(name) })
-			if i < 0 {
-				return row, fmt.Errorf("read changelog row: %s names no column of the table", catalog.ColumnAbsent)
-			}
-			row.Absent = append(row.Absent, i)
-		}
+	if row.Absent, err = catalog.AppendAbsent(nil, r.columns[:r.data], values[r.data+4]); err != nil {
+		return row, fmt.Errorf("read changelog row: %w", err)
 	}
 	return row, nil
 }

@@ -39,7 +39,7 @@ func TestChangelogReader(t *testing.T) {
 		{"old", `["1","2"]`},
 		{"old", `[1]`},
 		{"old", `x`},
-		{"absent", "v,w"},
+		{"absent", "v,,w"},
 		{"absent", "cdc_position"},
 	} {
 		if _, err := reader.Row(row(bad[0], bad[1])); err == nil {

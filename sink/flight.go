@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -53,7 +54,7 @@ func (s *Sink) landed(w *writer, err error) error {
 func (s *Sink) commit(ctx context.Context, w *writer, always bool) error {
 	s.stage(ctx, w)
 	whose, err := s.wait()
-	if err != nil && whose == w {
+	if err != nil && (whose == w || errors.Is(err, ErrUnavailable)) {
 		return err
 	}
 	return joinLine(err, s.begin(ctx, w, always))
@@ -98,12 +99,15 @@ func (s *Sink) land(ctx context.Context, w *writer) error {
 	return err
 }
 
-// commitAll commits each table even if another fails, and then writes down how
-// far they are together.
+// commitAll commits each table even if another fails, unless all would, and then
+// writes down how far they are together.
 func (s *Sink) commitAll(ctx context.Context, always bool) error {
 	var all error
+	s.options.gaveUp.Store(false)
 	for _, w := range s.opened() {
-		all = joinLine(all, s.commit(ctx, w, always))
+		if all = joinLine(all, s.commit(ctx, w, always)); errors.Is(all, ErrUnavailable) {
+			break
+		}
 	}
 	_, err := s.wait()
 	if all = joinLine(all, err); all != nil {

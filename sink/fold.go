@@ -46,7 +46,7 @@ var ErrFoldAgain = errors.New("rows must be added once more")
 // differ are one change, which another pipeline file has made another row of:
 // together they carry what one of them carries, and each column has the greatest
 // of the values that they give it. Null counts as the column's default, or else
-// is the least.
+// is the least. Distinct says otherwise.
 //
 // A table without key has the rows of its newest load, all of the same floor,
 // and of the changes above that floor; the floor zero, of a first load, lies
@@ -67,6 +67,9 @@ type Folder struct {
 	refused int               // rows that cannot be folded
 	again   bool              // a history was needed that may have been forgotten
 
+	distinct  bool // see Distinct
+	committed int  // column of the commit time, -1 for none; if distinct
+
 	keyText, rowText []byte // scratch
 }
 
@@ -82,7 +85,7 @@ func NewFolder(key []int, columns []catalog.Column) *Folder {
 
 // A history is what is kept of the changes of one key below a bound: the
 // latest, and every earlier one that gives a column that no later one gives. No
-// two have the same position.
+// two have the same position, unless they are distinct.
 type history struct {
 	bound    cdc.Position // "" for none
 	end      cdc.Position // greatest position at which the key's row ended, "" for never
@@ -105,41 +108,6 @@ type version struct {
 func (v *version) lacks(column int) bool {
 	_, found := slices.BinarySearch(v.absent, column)
 	return found
-}
-
-// joined returns one version for two of the same position.
-func (f *Folder) joined(v, w *version) version {
-	out := version{position: v.position, from: v.from, oldKey: v.oldKey}
-	if v.from == nil || w.from != nil && w.oldKey > v.oldKey {
-		out.from, out.oldKey = w.from, w.oldKey
-	}
-	row, other := make([][]byte, len(f.columns)), make([][]byte, len(f.columns))
-	readRow(v.row, row)
-	readRow(w.row, other)
-	for i := range row {
-		switch left, right := v.lacks(i), w.lacks(i); {
-		case left && right:
-			out.absent = append(out.absent, i)
-		case left, !right && f.greater(i, other[i], row[i]):
-			row[i] = other[i]
-		}
-	}
-	out.row = appendRow(nil, row)
-	return out
-}
-
-// greater reports whether a value of a column is greater than another.
-func (f *Folder) greater(column int, value, than []byte) bool {
-	c := &f.columns[column]
-	if c.Default != nil {
-		if value == nil {
-			return than != nil && canon.Compare(c.Type.Kind, []byte(*c.Default), than) > 0
-		}
-		if than == nil { // of two that mean the same the one that says it
-			return canon.Compare(c.Type.Kind, value, []byte(*c.Default)) >= 0
-		}
-	}
-	return value != nil && (than == nil || canon.Compare(c.Type.Kind, value, than) > 0)
 }
 
 // Add adds one row. The Folder keeps nothing of r's memory.
@@ -264,8 +232,13 @@ func (f *Folder) write(h *history, v *version) {
 		return
 	}
 	at, found := slices.BinarySearchFunc(h.versions, v.position, func(w version, p cdc.Position) int { return cmp.Compare(p, w.position) })
+	there := false
+	if found && f.distinct {
+		at, there = f.among(h.versions, at, v)
+		found = false
+	}
 	switch {
-	case found && v.equal(&h.versions[at]):
+	case there, found && v.equal(&h.versions[at]):
 		return
 	case found:
 		h.versions[at] = f.joined(&h.versions[at], v)
@@ -392,6 +365,10 @@ func (f *Folder) addUnkeyed(r *FoldRow) {
 	switch old, ok := f.rows[string(r.Position)]; {
 	case !ok:
 		f.rows[string(r.Position)] = slices.Clone(f.rowText)
+	case f.distinct:
+		if f.order(&version{row: f.rowText}, &version{row: old}) > 0 {
+			f.rows[string(r.Position)] = slices.Clone(f.rowText)
+		}
 	case !bytes.Equal(old, f.rowText):
 		f.rows[string(r.Position)] = f.joined(&version{row: old}, &version{row: f.rowText}).row
 	}

@@ -43,7 +43,18 @@ func textColumns(n int) []catalog.Column {
 
 // folded adds the rows, again if need be, and renders the result.
 func folded(t interface{ Fatal(...any) }, key []int, columns int, rows []sink.FoldRow) []string {
+	return foldedInto(t, newFolder(key, columns, false), rows)
+}
+
+func newFolder(key []int, columns int, distinct bool) *sink.Folder {
 	f := sink.NewFolder(key, textColumns(columns))
+	if distinct {
+		f.Distinct()
+	}
+	return f
+}
+
+func foldedInto(t interface{ Fatal(...any) }, f *sink.Folder, rows []sink.FoldRow) []string {
 	for passes := 1; passes == 1 || f.Again(); passes++ {
 		if passes > 2 {
 			t.Fatal("a third pass is asked for")
@@ -179,8 +190,10 @@ func TestFoldIsDeterministic(t *testing.T) {
 		for i := range rows {
 			rows[i].Position = change(rapid.Uint64Range(0, 4).Draw(t, "position"))
 		}
-		once := folded(t, []int{0}, 4, rows)
-		other := folded(t, []int{0}, 4, rapid.Permutation(slices.Concat(rows, rows)).Draw(t, "order"))
+		distinct := rapid.Bool().Draw(t, "distinct")
+		fold := func(rows []sink.FoldRow) []string { return foldedInto(t, newFolder([]int{0}, 4, distinct), rows) }
+		once := fold(rows)
+		other := fold(rapid.Permutation(slices.Concat(rows, rows)).Draw(t, "order"))
 		if diff := gocmp.Diff(once, other); diff != "" {
 			t.Fatalf("another order gives other rows:\n%s", diff)
 		}
@@ -222,6 +235,59 @@ func TestFoldAtOnePosition(t *testing.T) {
 			t.Fatalf("rows (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestFoldDistinct: where positions repeat, each row is a change of its own, and a row
+// of the fold is never part of one and part of another.
+func TestFoldDistinct(t *testing.T) {
+	t.Parallel()
+	columns := append(textColumns(3), catalog.Column{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.String}})
+	update := func(n uint64, committed string, values ...string) sink.FoldRow {
+		r := sink.FoldRow{Position: change(n), Operation: cdc.Update, Values: texts(append(values, committed)...)}
+		for i, v := range values {
+			if v == "ABSENT" {
+				r.Values[i], r.Absent = nil, append(r.Absent, i)
+			}
+		}
+		return r
+	}
+	for _, test := range []struct {
+		name string
+		key  []int
+		in   []sink.FoldRow
+		want string
+	}{
+		{"committed later", []int{0}, []sink.FoldRow{update(1, "t1", "k", "open", "z"), update(1, "t2", "k", "closed", "a")}, `"k" "closed" "a" "t2"`},
+		{"committed at once", []int{0}, []sink.FoldRow{update(1, "t1", "k", "a", "z"), update(1, "t1", "k", "b", "y")}, `"k" "b" "y" "t1"`},
+		{"null is the least", []int{0}, []sink.FoldRow{update(1, "t1", "k", "NULL", "z"), update(1, "t1", "k", "a", "y")}, `"k" "a" "y" "t1"`},
+		{"what the later left out the earlier has", []int{0}, []sink.FoldRow{update(1, "t1", "k", "open", "BIG"), update(1, "t2", "k", "closed", "ABSENT")}, `"k" "closed" "BIG" "t2"`},
+		{"not of another position", []int{0}, []sink.FoldRow{update(0, "t9", "k", "x", "x"), update(1, "t1", "k", "a", "b"), update(1, "t0", "k", "c", "d")}, `"k" "a" "b" "t1"`},
+		{"without a key", nil, []sink.FoldRow{update(1, "t1", "k", "a", "z"), update(1, "t2", "j", "b", "y")}, `"j" "b" "y" "t2"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				f := sink.NewFolder(test.key, columns)
+				f.Distinct()
+				for _, r := range rapid.Permutation(slices.Concat(test.in, test.in)).Draw(t, "in") {
+					if test.key == nil {
+						r.Operation = cdc.Insert
+					}
+					f.Add(r)
+				}
+				var got []string
+				for row, err := range f.Rows() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, rowString("", row.Values, row.Unknown))
+				}
+				if diff := gocmp.Diff([]string{" " + test.want}, got); diff != "" {
+					t.Fatalf("rows (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestFoldAsksForASecondPass: what a key was before its row moved away is

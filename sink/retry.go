@@ -14,6 +14,11 @@ import (
 // something about it: what failed with it is not tried again.
 var ErrPermanent = errors.New("this does not pass by itself")
 
+// ErrUnavailable is wrapped by an error of a Store that every table would meet, such
+// as a catalog that somebody has locked: when it has lasted for all the time of
+// Options.RetryFor, or the sink is to stop, the other tables are not tried.
+var ErrUnavailable = errors.New("no table can be written now")
+
 const (
 	// conflicts is how often a commit is tried while others change the table,
 	// with short waits, before the time of Options.RetryFor begins.
@@ -39,6 +44,23 @@ func (w *writer) retry() *retry {
 	return &retry{options: w.options, writer: w, what: w.name(), next: leastWait}
 }
 
+// Again calls do until it succeeds. What fails with an error that may pass is
+// tried again as a commit is: for o.RetryFor, with a line in the log for each
+// wait. It is for what comes before Open.
+func Again(ctx context.Context, o Options, what string, mayPass func(error) bool, do func() error) error {
+	o.defaults()
+	r := &retry{options: &o, what: what, next: leastWait}
+	for {
+		err := do()
+		if err == nil || !mayPass(err) {
+			return err
+		}
+		if err = r.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
 // again waits and returns nil when there is to be another attempt, else the
 // error of the last one, to which it adds that of a context that is done.
 func (r *retry) again(ctx context.Context, err error) error {
@@ -54,7 +76,8 @@ func (r *retry) again(ctx context.Context, err error) error {
 	wait, long := time.Duration(r.n)*conflictWait, !errors.Is(err, ErrConflict) || r.n >= conflicts
 	if long {
 		left := r.options.RetryFor - max(r.waited, r.options.Now().Sub(r.began))
-		if left <= 0 || r.stopping() {
+		if left <= 0 || r.stopping() || r.options.gaveUp.Load() {
+			r.options.gaveUp.Store(true) // or several tables would take the time several times
 			return err
 		}
 		// Between half of it and all of it: writers that failed together must not

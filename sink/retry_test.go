@@ -1,12 +1,16 @@
 package sink_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"icehose/cdc"
 	"icehose/sink"
 	"icehose/sink/sinktest"
 )
@@ -169,5 +173,90 @@ func TestConflictWhileStopping(t *testing.T) {
 	}
 	if err := r.Flush(t.Context()); err != nil || left > 0 {
 		t.Errorf("flush: %v, with %d conflicts left", err, left)
+	}
+}
+
+// TestRetryOfSeveralTables: what fails for all tables alike takes the time once,
+// not once for each, and the next flush has it again.
+func TestRetryOfSeveralTables(t *testing.T) {
+	t.Parallel()
+	var waited time.Duration
+	r := newRig(t, sink.Options{RetryFor: time.Minute, Wait: func(_ context.Context, d time.Duration) error {
+		waited += d
+		return nil
+	}})
+	var s source
+	r.deliver(s.upsert(1, 1, "a"), s.next("log", cdc.Insert, map[string]any{
+		"id": 1, "v": "x", "cdc_position": change(2), "cdc_committed_at": nil, "cdc_operation": "insert", "cdc_old_key": nil, "cdc_absent": nil,
+	}))
+	tried, with := make(map[string]int), errInjected
+	r.lake.Fault = func(step sinktest.Step, table string) error {
+		if step != sinktest.BeforeCommit {
+			return nil
+		}
+		tried[table]++
+		return with
+	}
+	for range 2 {
+		waited = 0
+		if err := r.Flush(t.Context()); !errors.Is(err, errInjected) {
+			t.Fatalf("flush: %v", err)
+		}
+		if waited != time.Minute || len(tried) != 2 {
+			t.Errorf("waited %s for attempts %v", waited, tried)
+		}
+	}
+	with = fmt.Errorf("%w: %w", errInjected, sink.ErrUnavailable) // what one meets, all do
+	clear(tried)
+	if err := r.Flush(t.Context()); !errors.Is(err, errInjected) || len(tried) != 1 {
+		t.Errorf("flush of a store that is not there: %v, attempts %v", err, tried)
+	}
+	r.lake.Fault = nil
+	r.flush()
+	r.want("item", "1 a")
+}
+
+var errOther = errors.New("other")
+
+// TestAgain: what comes before a Sink is tried again as its commits are.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		fails    int
+		with     error
+		retryFor time.Duration
+		tries    int // 0 for as many as the time allows
+		ok       bool
+	}{
+		{"it works", 0, nil, 0, 1, true},
+		{"it comes back", 4, errInjected, time.Minute, 5, true},
+		{"it does not", 1000, errInjected, time.Minute, 0, false},
+		{"no time", 1, errInjected, 0, 1, false},
+		{"a reason that stays", 1, fmt.Errorf("%w: %w", errInjected, sink.ErrPermanent), time.Minute, 1, false},
+		{"a reason that may stay", 1, fmt.Errorf("%w: %w", errInjected, errOther), time.Minute, 1, false},
+	} {
+		var waited time.Duration
+		var log bytes.Buffer
+		tries := 0
+		o := sink.Options{
+			RetryFor: tt.retryFor, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+			Wait: func(_ context.Context, d time.Duration) error { waited += d; return nil },
+		}
+		err := sink.Again(t.Context(), o, "open lake", func(err error) bool { return !errors.Is(err, errOther) }, func() error {
+			if tries++; tries > tt.fails {
+				return nil
+			}
+			return tt.with
+		})
+		if (err == nil) != tt.ok || err != nil && !errors.Is(err, errInjected) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tt.tries > 0 && tries != tt.tries || tt.tries == 0 && (waited != tt.retryFor || tries < 8) {
+			t.Errorf("%s: waited %s in %d attempts", tt.name, waited, tries)
+		}
+		if got := strings.Count(log.String(), `"msg":"failed, is tried again","what":"open lake","attempt":`); tt.tries > 0 && got != tt.tries-1 {
+			t.Errorf("%s: %d attempts are told of", tt.name, got)
+		}
 	}
 }

@@ -50,6 +50,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"icehose/catalog"
@@ -100,7 +101,8 @@ type Options struct {
 	Log *slog.Logger
 	// RetryFor is how long a table or checkpoint that cannot be written, for a
 	// reason that may pass, is tried again before the call fails; default 0, not
-	// at all. A conflict is tried again a few times in any case.
+	// at all. A conflict is tried again a few times in any case. Once one has used
+	// up the time, what comes up to the next Flush is tried once.
 	RetryFor time.Duration
 	// Stopping, once closed, ends every such wait: what fails then fails.
 	Stopping <-chan struct{}
@@ -132,6 +134,8 @@ type Options struct {
 	// to wait until it has ended, which may be called more than once; default a
 	// goroutine. It is for tests that must do the same in every run.
 	Beside func(func()) (wait func())
+
+	gaveUp *atomic.Bool // RetryFor was used up since the last Flush began
 }
 
 func (o *Options) defaults() {
@@ -150,6 +154,7 @@ func (o *Options) defaults() {
 	if o.Wait == nil {
 		o.Wait = o.pause
 	}
+	o.gaveUp = new(atomic.Bool)
 	if o.Beside == nil {
 		o.Beside = beside
 	}

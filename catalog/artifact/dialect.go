@@ -239,13 +239,21 @@ func (d Dialect) array(expression string) string {
 	return "ARRAY[" + expression + "]"
 }
 
-// listed renders whether cdc_absent lists a column.
-func (d Dialect) listed(column string) string {
+// listed renders whether cdc_absent lists a column, by whichever name it had.
+func (d Dialect) listed(c *catalog.Column) string {
 	function := "contains"
 	if d == Spark {
 		function = "array_contains"
 	}
-	return fmt.Sprintf("%s(split(coalesce(%s, ''), ','), '%s')", function, d.quote(catalog.ColumnAbsent), column)
+	names := c.Names()
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%s(split(coalesce(%s, ''), ','), '%s')", function, d.quote(catalog.ColumnAbsent), name)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
 // joined renders the non-null texts among expressions, separated by commas, or

@@ -30,7 +30,8 @@ const keyChangeHops = 1
 //
 // The result is that of sink.Folder with one exception that it shows itself:
 // see keyChangeHops. So of changes at one position each column takes the greatest
-// value, where null counts as the column's default, or else is the least. Key columns are those of the current table from the first
+// value, where null counts as the column's default, or else is the least; or, where
+// changes may share one, they are taken one after the other (ties.go). Key columns are those of the current table from the first
 // step on, where the dialect's differ.
 type fold struct {
 	d        Dialect
@@ -39,12 +40,13 @@ type fold struct {
 	columns  []catalog.Column // the source's
 	defaults []string         // per column; empty for none
 	partial  []int            // columns that a change may leave out
+	distinct bool             // rows of one position that differ are changes of their own
 }
 
 // newFold returns a fold of the changelog, or of the mirror, as it is now.
 func newFold(d Dialect, t *catalog.Table) *fold {
 	columns, data := t.LakeColumns()
-	f := &fold{d: d, t: t, log: d.table(t, ""), columns: columns[:data]}
+	f := &fold{d: d, t: t, log: d.table(t, ""), columns: columns[:data], distinct: t.SharesPositions()}
 	for i := range f.columns {
 		c := &f.columns[i]
 		fill := ""
@@ -226,7 +228,7 @@ func (f *fold) keyed(touched bool) ([]cte, string) {
 			d.list(f.t.Key, "e."), only(qualified(d, f.t.Key, "e.")))},
 		{"latest", f.latestColumns().query(f.asKey(f.keys("c.")), d.list(f.t.Key, "a."), fmt.Sprintf(`FROM %s AS c%s
 LEFT JOIN ended AS e ON %s
-WHERE c.%s <> 'delete' AND (e.cdc_ended IS NULL OR c.%s > e.cdc_ended)`, f.log, only(f.keys("c.")), f.sameKey(f.keys("c."), "e."),
+WHERE c.%s <> 'delete' AND (e.cdc_ended IS NULL OR c.%s > e.cdc_ended)`, f.rows(), only(f.keys("c.")), f.sameKey(f.keys("c."), "e."),
 			d.quote(catalog.ColumnOperation), position), strings.Join(f.keys("c."), ", "))},
 	}
 	from, key := "latest AS l", "l."
@@ -277,41 +279,21 @@ func (f *fold) isPartial(i int) bool {
 	return slices.Contains(f.partial, i)
 }
 
-// An aggregate is a query that groups rows c, and one around it.
-type aggregate struct {
-	inner, outer []string // columns
-}
-
-// newestValue adds a column: the value of an expression at the greatest of the
-// positions, given by a column of the inner query, of the rows for which a
-// condition holds, "" for all. That is the greatest of several values there, and
-// null if all of them are.
-func (f *fold) newestValue(a *aggregate, n int, expression string, nullable bool, condition, top, name string) {
-	var conditions []string
-	if condition != "" {
-		conditions = append(conditions, condition)
-	}
-	if nullable { // no engine compares pairs that have nulls like another
-		conditions = append(conditions, expression+" IS NOT NULL")
-	}
-	pair := fmt.Sprintf("cdc_%d", n)
-	a.inner = append(a.inner, f.d.greatestPair("c."+f.d.quote(catalog.ColumnPosition), expression, conditions)+" AS "+pair)
-	first, second := f.d.parts("a." + pair)
-	a.outer = append(a.outer, fmt.Sprintf("CASE WHEN %s = a.%s THEN %s END AS %s", first, top, second, f.d.quote(name)))
-}
-
 // latestColumns aggregates the rows of one key since its last end.
 func (f *fold) latestColumns() *aggregate {
-	position, committed := f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnCommittedAt)
-	a := &aggregate{}
+	position := f.d.quote(catalog.ColumnPosition)
+	a, top := &aggregate{}, position
+	if f.distinct {
+		a.inner, top = append(a.inner, fmt.Sprintf("max(%s) AS %s", f.order(), tieOrder)), tieOrder
+	}
 	for i, c := range f.columns {
 		if !f.t.IsKey(c.Name) && !f.isPartial(i) {
-			f.newestValue(a, i, f.filled(i, "c."+f.d.quote(c.Name)), f.defaults[i] == "", "", position, c.Name)
+			f.newestValue(a, i, f.filled(i, "c."+f.d.quote(c.Name)), f.defaults[i] == "", "", top, c.Name)
 		}
 	}
 	f.partialColumns(a)
 	a.inner, a.outer = append(a.inner, fmt.Sprintf("max(c.%[1]s) AS %[1]s", position)), append(a.outer, "a."+position)
-	f.newestValue(a, len(f.columns), committed, true, "", position, catalog.ColumnCommittedAt)
+	f.newestValue(a, len(f.columns), f.committed(), true, "", top, catalog.ColumnCommittedAt)
 	return a
 }
 
@@ -324,9 +306,9 @@ func (f *fold) partialColumns(a *aggregate) {
 	if len(f.partial) == 0 {
 		return
 	}
-	position, oldKey := "c."+f.d.quote(catalog.ColumnPosition), "c."+f.d.quote(catalog.ColumnOldKey)
+	position, oldKey := f.order(), "c."+f.d.quote(catalog.ColumnOldKey)
 	for _, i := range f.partial {
-		name, carries := f.columns[i].Name, "NOT "+f.d.listed(f.columns[i].Name)
+		name, carries := f.columns[i].Name, "NOT "+f.d.listed(&f.columns[i])
 		a.inner = append(a.inner, fmt.Sprintf("max(%s) FILTER (WHERE %s) AS cdc_carried_%d", position, carries, i),
 			fmt.Sprintf("max(%s) FILTER (WHERE %s OR %s IS NOT NULL) AS cdc_known_%d", position, carries, oldKey, i))
 		f.newestValue(a, i, f.filled(i, "c."+f.d.quote(name)), f.defaults[i] == "", carries, fmt.Sprintf("cdc_carried_%d", i), name)
@@ -334,13 +316,7 @@ func (f *fold) partialColumns(a *aggregate) {
 	}
 	a.inner = append(a.inner, f.d.greatestPair(position, oldKey, []string{oldKey + " IS NOT NULL"})+" AS cdc_move")
 	moved, key := f.d.parts("a.cdc_move")
-	a.outer = append(a.outer, moved+" AS cdc_moved", key+" AS cdc_moved_key")
-}
-
-// query renders the aggregate of the rows c of a source, grouped by keys.
-func (a *aggregate) query(keys, outerKeys, source, group string) string {
-	return fmt.Sprintf("SELECT %s,\n  %s\nFROM (\n  SELECT %s,\n    %s\n%s\n  GROUP BY %s\n) AS a",
-		outerKeys, strings.Join(a.outer, ",\n  "), keys, strings.Join(a.inner, ",\n    "), indent(source), group)
+	a.outer = append(a.outer, f.positionIn(moved)+" AS cdc_moved", key+" AS cdc_moved_key")
 }
 
 // hop goes from the rows of a step to the rows of their old keys, just before
@@ -379,7 +355,7 @@ func (f *fold) hop(n int, before string) []cte {
 		{fmt.Sprintf("before%d", n), values.query(d.list(f.t.Key, "h."), d.list(f.t.Key, "a."), fmt.Sprintf(`FROM %[1]s AS h
 JOIN %[2]s AS c ON %[3]s AND %[4]s < h.cdc_moved
 LEFT JOIN %[5]s AS e ON %[6]s
-WHERE c.%[7]s <> 'delete' AND (e.cdc_ended IS NULL OR %[4]s > e.cdc_ended)`, hop, f.log, oldIs(f.keys("c.")), position,
+WHERE c.%[7]s <> 'delete' AND (e.cdc_ended IS NULL OR %[4]s > e.cdc_ended)`, hop, f.rows(), oldIs(f.keys("c.")), position,
 			ended, d.equal(f.t.Key, "h.", "e."), d.quote(catalog.ColumnOperation)), d.list(f.t.Key, "h."))},
 	}
 }

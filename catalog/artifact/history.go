@@ -185,6 +185,9 @@ FROM once AS c`, position, window, d.quote(validToPosition),
 // them: it ends the row if one of them does, and each column has the greatest of
 // the values that they give it.
 func (f *fold) once() string {
+	if f.distinct {
+		return f.onceDistinct()
+	}
 	d := f.d
 	position, operation := "c."+d.quote(catalog.ColumnPosition), "c."+d.quote(catalog.ColumnOperation)
 	ends := operation + " IN ('delete', 'moved')"
@@ -195,7 +198,7 @@ func (f *fold) once() string {
 		switch {
 		case f.t.IsKey(c.Name):
 		case f.isPartial(i):
-			carries := fmt.Sprintf("NOT %s AND NOT %s", ends, d.listed(c.Name))
+			carries := fmt.Sprintf("NOT %s AND NOT %s", ends, d.listed(&c))
 			fmt.Fprintf(&b, "  max(CASE WHEN %s THEN %s END) AS %s,\n", carries, f.filled(i, "c."+name), name)
 			fmt.Fprintf(&b, "  count(CASE WHEN %s THEN 1 END) > 0 AS cdc_carried_%d,\n", carries, i)
 		default:
@@ -229,11 +232,15 @@ FROM floors AS f`, d.quote(validToPosition), until("f.cdc_time", "", "f.cdc_floo
 		names = append(names, c.Name)
 		fmt.Fprintf(&columns, "  %s,\n", f.named(d.folded("max("+f.filled(i, "c."+d.quote(c.Name))+")", c.Type), c.Name))
 	}
+	log := f.log
+	if f.distinct {
+		log = f.lastOf(log)
+	}
 	rows := cte{"events", fmt.Sprintf(`SELECT
 %[1]s  %[2]s, max(%[3]s) AS cdc_time
 FROM %[4]s AS c
 WHERE c.%[5]s IN ('load', 'insert')
-GROUP BY %[2]s`, columns.String(), position, f.time(), f.log, d.quote(catalog.ColumnOperation))}
+GROUP BY %[2]s`, columns.String(), position, f.time(), log, d.quote(catalog.ColumnOperation))}
 	floor := floorOf(position)
 	return []cte{floors, spans, rows}, fmt.Sprintf(`SELECT %s, %s, %s, s.%s, %s
 FROM events AS c

@@ -147,10 +147,9 @@ func AddedBut(t *catalog.Table, from, to string, files []string) string {
 	return fmt.Sprintf(`%s AND "$path" NOT IN (%s))`, strings.TrimSuffix(added, ")"), texts(files))
 }
 
-// Parts are the rows of a changelog as of a snapshot in so many relations for
-// Athena, all rows of a key in one.
-func Parts(t *catalog.Table, snapshot string, n int) []string {
-	log := AsOfSnapshot(Athena, t, snapshot)
+// Parts are the rows of a relation, a changelog as of a snapshot, in so many
+// relations for Athena, all rows of a key in one.
+func Parts(t *catalog.Table, log string, n int) []string {
 	if n < 2 {
 		return []string{log}
 	}
@@ -187,6 +186,32 @@ func AsOfSnapshot(d Dialect, t *catalog.Table, snapshot string) string {
 		return d.table(t, "") + " VERSION AS OF " + snapshot
 	}
 	return d.table(t, "") + " FOR VERSION AS OF " + snapshot
+}
+
+// A PastColumn is what a snapshot has of a column that the table has now.
+type PastColumn struct {
+	Name  string // its name then; "" if it was not there
+	Other bool   // its type was another
+}
+
+// AsOfPresent is AsOfSnapshot with the columns that the changelog has now, one of
+// past for each: engines read a snapshot with those of when it was made.
+func AsOfPresent(d Dialect, t *catalog.Table, snapshot string, past []PastColumn) string {
+	columns, _ := t.LakeColumns()
+	items := make([]string, len(columns))
+	for i, c := range columns {
+		switch p := past[i]; {
+		case p.Name == "":
+			items[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", d.typeName(c.Type), d.quote(c.Name))
+		case p.Other:
+			items[i] = fmt.Sprintf("CAST(%s AS %s) AS %s", d.quote(p.Name), d.typeName(c.Type), d.quote(c.Name))
+		case p.Name != c.Name:
+			items[i] = d.quote(p.Name) + " AS " + d.quote(c.Name)
+		default:
+			items[i] = d.quote(c.Name)
+		}
+	}
+	return fmt.Sprintf("(SELECT %s FROM %s)", strings.Join(items, ", "), AsOfSnapshot(d, t, snapshot))
 }
 
 // Fenced is in the error of a statement of Spark's that the fence has kept from
@@ -315,46 +340,6 @@ func (f *fold) keyedCount() string {
   count(CASE WHEN t.%[1]s IS NOT NULL AND %[3]s THEN 1 END) AS cdc_deleted
 FROM ${changes} AS s
 LEFT JOIN %[4]s AS t ON %[5]s`, position, f.updates(), f.dies(), f.d.table(f.t, foldedSuffix), f.d.equal(f.t.Key, "t.", "s."))
-}
-
-func (f *fold) unkeyedCount() string {
-	position := f.d.quote(catalog.ColumnPosition)
-	return fmt.Sprintf(`SELECT
-  count(CASE WHEN NOT s.cdc_ghost AND (t.%[1]s IS NULL OR (${rebuild} AND %[3]s) OR %[4]s) THEN 1 END) AS cdc_changed,
-  count(CASE WHEN s.cdc_ghost AND t.%[1]s IS NOT NULL THEN 1 END) AS cdc_deleted
-FROM ${changes} AS s
-LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix), f.d.differ(f.others()), f.d.rises(f.others()))
-}
-
-// unkeyedChanges lists the new rows that count, and the ghosts: rows of the
-// current table that a reload has replaced.
-func (f *fold) unkeyedChanges() ([]cte, string) {
-	position := f.d.quote(catalog.ColumnPosition)
-	names := f.d.list(viewColumnNames(f.t), "c.")
-	return []cte{f.newest()}, fmt.Sprintf(`%s
-UNION ALL
-SELECT %s, true
-FROM %s AS c
-CROSS JOIN newest AS n
-WHERE NOT %s
-  OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedRows("${added}", ", false AS cdc_ghost"), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
-		position, position, f.log)
-}
-
-func (f *fold) unkeyedApply() string {
-	d := f.d
-	names := viewColumnNames(f.t)
-	return fmt.Sprintf(`MERGE INTO %[1]s AS t
-USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
-ON t.%[2]s = s.%[2]s
-WHEN MATCHED AND s.cdc_ghost THEN DELETE
-WHEN MATCHED AND ${rebuild} AND %[6]s THEN UPDATE SET
-  %[5]s
-WHEN MATCHED AND NOT ${rebuild} AND %[7]s THEN UPDATE SET
-  %[8]s
-WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (%[3]s)
-  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."), d.sets(f.others()),
-		d.differ(f.others()), d.rises(f.others()), d.raises(f.others()))
 }
 
 // mergeStatement is the merge as one statement, for those who run it themselves.

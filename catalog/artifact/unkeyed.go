@@ -43,12 +43,76 @@ func (f *fold) unkeyedColumns() string {
 
 // unkeyedRows selects the current rows among those of a relation: one of each
 // position, whose columns have the greatest values, since a record that was
-// delivered again may have been made a row by another pipeline file.
+// delivered again may have been made a row by another pipeline file; or, where rows
+// may share one, its last row.
 func (f *fold) unkeyedRows(from, more string) string {
+	if f.distinct {
+		from = f.lastOf(from)
+	}
 	return fmt.Sprintf(`SELECT
 %s%s
 FROM %s AS c
 CROSS JOIN newest AS n
 WHERE %s
 GROUP BY c.%s`, f.unkeyedColumns(), more, from, f.inserted(), f.d.quote(catalog.ColumnPosition))
+}
+
+func (f *fold) unkeyedCount() string {
+	position := f.d.quote(catalog.ColumnPosition)
+	return fmt.Sprintf(`SELECT
+  count(CASE WHEN NOT s.cdc_ghost AND (t.%[1]s IS NULL OR (${rebuild} AND %[3]s) OR %[4]s) THEN 1 END) AS cdc_changed,
+  count(CASE WHEN s.cdc_ghost AND t.%[1]s IS NOT NULL THEN 1 END) AS cdc_deleted
+FROM ${changes} AS s
+LEFT JOIN %[2]s AS t ON t.%[1]s = s.%[1]s`, position, f.d.table(f.t, foldedSuffix), f.d.differ(f.others()), f.rises())
+}
+
+// rises says that a row of the current table changes, and raises to what: without
+// all rows of its position at hand each column becomes the greater of two.
+func (f *fold) rises() string {
+	if f.distinct {
+		return f.d.differ(f.others())
+	}
+	return f.d.rises(f.others())
+}
+
+func (f *fold) raises() string {
+	if f.distinct {
+		return f.d.sets(f.others())
+	}
+	return f.d.raises(f.others())
+}
+
+// unkeyedChanges lists the new rows that count, and the ghosts: rows of the
+// current table that a reload has replaced.
+func (f *fold) unkeyedChanges() ([]cte, string) {
+	position := f.d.quote(catalog.ColumnPosition)
+	names := f.d.list(viewColumnNames(f.t), "c.")
+	added := "${added}"
+	if f.distinct { // which of the rows of a position is the last one, all of them tell
+		added = fmt.Sprintf("(SELECT w.* FROM %[1]s AS w WHERE w.%[2]s IN (SELECT n.%[2]s FROM ${added} AS n))", f.log, position)
+	}
+	return []cte{f.newest()}, fmt.Sprintf(`%s
+UNION ALL
+SELECT %s, true
+FROM %s AS c
+CROSS JOIN newest AS n
+WHERE NOT %s
+  OR (${rebuild} AND c.%s NOT IN (SELECT %s FROM %s))`, f.unkeyedRows(added, ", false AS cdc_ghost"), names, f.d.table(f.t, foldedSuffix), counts("c."+position),
+		position, position, f.log)
+}
+
+func (f *fold) unkeyedApply() string {
+	d := f.d
+	names := viewColumnNames(f.t)
+	return fmt.Sprintf(`MERGE INTO %[1]s AS t
+USING (SELECT * FROM ${changes} AS r WHERE ${fence}) AS s
+ON t.%[2]s = s.%[2]s
+WHEN MATCHED AND s.cdc_ghost THEN DELETE
+WHEN MATCHED AND ${rebuild} AND %[6]s THEN UPDATE SET
+  %[5]s
+WHEN MATCHED AND NOT ${rebuild} AND %[7]s THEN UPDATE SET
+  %[8]s
+WHEN NOT MATCHED AND NOT s.cdc_ghost THEN INSERT (%[3]s)
+  VALUES (%[4]s)`, d.table(f.t, foldedSuffix), d.quote(catalog.ColumnPosition), d.list(names, ""), d.list(names, "s."), d.sets(f.others()),
+		d.differ(f.others()), f.rises(), f.raises())
 }

@@ -37,8 +37,13 @@ func (u *updater) later(c *proposedColumn, t *catalog.SourceTable) {
 	case u.schema.KnowsEarlier && source.Default != nil && source.Default.Expression:
 		n.Text = "rows from before it was added may each have got a value of its own"
 		n.Edit = "reload the table"
-	case u.schema.KnowsEarlier, source.Default == nil, !c.NotNull:
+	case u.schema.KnowsEarlier, source.Default == nil && !c.NotNull:
 		return
+	case source.Default == nil:
+		n.Text = "rows from before it was added have a value in it that nothing tells"
+	case !c.NotNull:
+		n.Text = "rows from before it was added have the default that the source had then, if it had one, and no default: can say so, because it may be null in the source"
+		n.Edit = "reload the table"
 	case !source.Default.Expression && u.takeDefault(c, source.Default.Text):
 		c.because("default: the present one, which rows from before it was added have, unless it was changed since")
 		n.Text = "rows from before it was added are taken to have the default that the source has now, and nothing tells whether it was another then"

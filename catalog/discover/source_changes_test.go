@@ -140,6 +140,10 @@ func TestEarlierRows(t *testing.T) {
 		{"null then, a default since", nil, true, &catalog.SourceDefault{Text: "8"}, true, "source_type: integer}", "default:", ""},
 		{"each its own", nil, true, &catalog.SourceDefault{Text: "random()", Expression: true}, true, "source_type: integer}", "default:", "may each have got a value of its own"},
 		{"a dump", nil, false, &catalog.SourceDefault{Text: "8"}, false, `default: "8"} # default: the present one`, "", "nothing tells whether it was another then"},
+		{"a default of a dump that may be null", nil, false, &catalog.SourceDefault{Text: "8"}, true, "source_type: integer}", "default:", "no default: can say so, because it may be null in the source; they are null in the lake; reload the table"},
+		{"an expression of a dump that may be null", nil, false, &catalog.SourceDefault{Text: "random()", Expression: true}, true, "source_type: integer}", "default:", "reload the table"},
+		{"no default of a dump", nil, false, nil, false, "not_null: true}", "default:", "rows from before it was added have a value in it that nothing tells"},
+		{"no default of a dump that may be null", nil, false, nil, true, "source_type: integer}", "default:", ""},
 		{"an expression of a dump", nil, false, &catalog.SourceDefault{Text: "random()", Expression: true}, false, "not_null: true}", "default:", "a default that is not a plain value"},
 	}
 	for _, test := range tests {

@@ -73,7 +73,7 @@ func (l *Lake) applyTable(ctx context.Context, t *catalog.Table) (*TablePlan, er
 		if err == nil {
 			return plan, l.verify(ctx, t)
 		}
-		if !isConflict(err) {
+		if !IsConflict(err) {
 			return nil, err
 		}
 		last = err
@@ -81,10 +81,10 @@ func (l *Lake) applyTable(ctx context.Context, t *catalog.Table) (*TablePlan, er
 	return nil, fmt.Errorf("give up after %d attempts: %w", attempts, last)
 }
 
-// isConflict reports whether an error says that another one came first. The SQL
+// IsConflict reports whether an error says that another one came first. The SQL
 // and Glue catalogs of iceberg-go report requirements that no longer hold as
 // plain errors.
-func isConflict(err error) bool {
+func IsConflict(err error) bool {
 	return errors.Is(err, table.ErrCommitFailed) || errors.Is(err, icecatalog.ErrTableAlreadyExists) ||
 		strings.Contains(strings.ToLower(err.Error()), "requirement failed")
 }
@@ -122,6 +122,7 @@ func (l *Lake) create(ctx context.Context, t *catalog.Table) error {
 func NewProperties(t *catalog.Table) Properties {
 	properties := Properties{table.PropertyFormatVersion: "2"}
 	maps.Copy(properties, t.Properties())
+	maps.Copy(properties, noted(t, nil, true))
 	return properties
 }
 

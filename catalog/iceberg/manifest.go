@@ -23,7 +23,7 @@ func ReadManifest(fs iceio.IO, m iceberg.ManifestFile, deleted bool, see func(ic
 	removed := 0
 	for e, err := range m.Entries(fs, !deleted) {
 		if err != nil {
-			return 0, fmt.Errorf("read manifest: %w", err)
+			return 0, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 		}
 		if e.Status() == iceberg.EntryStatusDELETED {
 			removed++
@@ -61,8 +61,9 @@ type Lists struct {
 	fs    iceio.IO
 	// ours tells the snapshots whose totals are counted on from those of the
 	// snapshot before, as this program does.
-	ours func(*table.Snapshot) bool
-	read map[int64][]iceberg.ManifestFile
+	ours    func(*table.Snapshot) bool
+	read    map[int64][]iceberg.ManifestFile
+	counted map[string]int64 // live files, by manifest, where a list does not say
 }
 
 // NewLists returns the lists of t. With ours nil Check reports nothing.
@@ -71,7 +72,7 @@ func NewLists(ctx context.Context, t *table.Table, ours func(*table.Snapshot) bo
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
-	return &Lists{table: t, fs: fs, ours: ours, read: make(map[int64][]iceberg.ManifestFile)}, nil
+	return &Lists{table: t, fs: fs, ours: ours, read: make(map[int64][]iceberg.ManifestFile), counted: make(map[string]int64)}, nil
 }
 
 // FS is where the manifests lie.
@@ -83,9 +84,9 @@ func (l *Lists) Of(s *table.Snapshot) ([]iceberg.ManifestFile, error) {
 	if ok {
 		return manifests, nil
 	}
-	manifests, err := s.Manifests(l.fs)
+	manifests, err := l.readList(s)
 	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
+		return nil, err
 	}
 	l.read[s.SnapshotID] = manifests
 	return manifests, nil
@@ -95,12 +96,13 @@ func (l *Lists) Of(s *table.Snapshot) ([]iceberg.ManifestFile, error) {
 func totals() [2]string { return [2]string{"total-data-files", "total-delete-files"} }
 
 // Check reports that the list of a snapshot has lost manifests (ErrDamaged): it
-// names fewer files than the totals in the snapshot's summary say. Only those of
-// our snapshots are relied on, and only as far as they follow from what the
-// snapshots before them show: where another engine wrote too high a total, ours
-// after it are too high by as much.
+// names fewer files than the totals in the snapshot's summary say. Those of our
+// snapshots are relied on as far as they follow from what the snapshots before
+// them show: where another engine wrote too high a total, ours after it are too
+// high by as much. Another engine's are where they are those before it with what
+// it says to have changed.
 func (l *Lists) Check(s *table.Snapshot) error {
-	if !l.isOurs(s) {
+	if l.ours == nil {
 		return nil
 	}
 	for i, name := range totals() {
@@ -178,23 +180,8 @@ func (l *Lists) excess(s *table.Snapshot, i int) (int64, error) {
 	if !ok {
 		return -1, nil
 	}
-	manifests, err := l.Of(s)
-	if err != nil {
-		return 0, err
-	}
-	for _, m := range manifests {
-		if (m.ManifestContent() == iceberg.ManifestContentDeletes) != (i == 1) {
-			continue
-		}
-		files := liveFiles(m)
-		if files < 0 {
-			if files, err = ReadManifest(l.fs, m, false, func(iceberg.ManifestEntry) {}); err != nil {
-				return 0, err
-			}
-		}
-		n -= int64(files)
-	}
-	return n, nil
+	files, err := l.named(s)
+	return n - files[i], err
 }
 
 // counts reports whether a total of a snapshot is that of the one before it with
@@ -202,9 +189,7 @@ func (l *Lists) excess(s *table.Snapshot, i int) (int64, error) {
 func counts(before, s *table.Snapshot, i int) bool {
 	from, known := SummaryCount(before, totals()[i])
 	to, _ := SummaryCount(s, totals()[i])
-	changes := [2][2]string{{"added-data-files", "deleted-data-files"}, {"added-delete-files", "removed-delete-files"}}[i]
-	added, _ := SummaryCount(s, changes[0])
-	removed, _ := SummaryCount(s, changes[1])
+	added, removed := changes(s, i)
 	return known && to == from+added-removed
 }
 

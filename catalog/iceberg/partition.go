@@ -108,18 +108,31 @@ func filesOutside(ctx context.Context, current *table.Table, same bool) (bool, e
 	if snapshot == nil || same && (len(current.Metadata().PartitionSpecs()) == 1 || spec.IsUnpartitioned()) {
 		return false, nil
 	}
-	fs, err := current.FS(ctx)
+	lists, err := NewLists(ctx, current, bySink)
 	if err != nil {
-		return false, fmt.Errorf("open table files: %w", err)
+		return false, err
 	}
-	manifests, err := snapshot.Manifests(fs)
+	manifests, err := lists.Of(snapshot)
+	if err == nil {
+		err = lists.Check(snapshot) // one that was cut would show fewer files
+	}
 	if err != nil {
-		return false, fmt.Errorf("read manifest list: %w", err)
+		return false, err
 	}
 	return slices.ContainsFunc(manifests, func(m iceberg.ManifestFile) bool {
 		live := m.HasAddedFiles() || m.HasExistingFiles()
 		return m.ManifestContent() == iceberg.ManifestContentData && live && (!same || int(m.PartitionSpecID()) != spec.ID())
 	}), nil
+}
+
+// bySink reports whether a sink, or what maintains its tables, made a snapshot.
+func bySink(s *table.Snapshot) bool {
+	for name := range s.Summary.Properties {
+		if strings.HasPrefix(name, "icehose.") {
+			return true
+		}
+	}
+	return false
 }
 
 // fieldTexts renders the partition fields of the pipeline file.

@@ -115,7 +115,8 @@ func (l *Lake) planTable(ctx context.Context, t *catalog.Table, current *table.T
 	if v := current.Metadata().Version(); v != 2 {
 		p.refuse("", "its format version is %d, and Firehose writes version 2 alone", v)
 	}
-	if p.mode() {
+	sameMode := p.mode()
+	if sameMode {
 		for _, f := range want.Fields() {
 			p.column(f)
 		}
@@ -124,8 +125,12 @@ func (l *Lake) planTable(ctx context.Context, t *catalog.Table, current *table.T
 		if err := p.partition(ctx, current); err != nil {
 			return nil, err
 		}
+		p.plan.Refusals = append(p.plan.Refusals, misread(t, current)...)
 	}
 	p.properties(current)
+	if sameMode {
+		p.notes(current)
+	}
 	return &p.plan, nil
 }
 
@@ -258,7 +263,7 @@ func (p *planner) rest(current *table.Table) {
 		if p.matched[f.ID] != "" {
 			continue
 		}
-		switch use := useOf(current, f.ID); {
+		switch use := UseOf(current, f.ID); {
 		case slices.Contains(p.have.IdentifierFieldIDs, f.ID):
 			p.refuse(f.Name, "it is part of the table's key and not in the pipeline file: rows could not be found any more")
 		case use != "":
@@ -280,8 +285,8 @@ func (p *planner) rest(current *table.Table) {
 	}
 }
 
-// useOf says what of the table, besides rows, needs a column.
-func useOf(current *table.Table, id int) string {
+// UseOf says what of the table, besides rows, needs a column; empty for nothing.
+func UseOf(current *table.Table, id int) string {
 	for _, spec := range current.Metadata().PartitionSpecs() {
 		for _, f := range spec.Fields() {
 			if slices.Contains(f.SourceIDs, id) {
@@ -328,6 +333,18 @@ func (p *planner) properties(current *table.Table) {
 		value, ok := have[name]
 		if !ok || want[name] == string(catalog.CopyOnWrite) && value != want[name] {
 			p.act(Action{Kind: SetProperty, Column: name, From: value, To: want[name]})
+		}
+	}
+}
+
+// notes brings what is noted of the rows of a changelog up to date: what the pipeline
+// file must not say of them is refused.
+func (p *planner) notes(current *table.Table) {
+	have := current.Properties()
+	notes := noted(p.t, have, current.CurrentSnapshot() == nil)
+	for _, name := range slices.Sorted(maps.Keys(notes)) {
+		if have[name] != notes[name] {
+			p.act(Action{Kind: SetProperty, Column: name, From: have[name], To: notes[name]})
 		}
 	}
 }

@@ -24,7 +24,9 @@ import (
 
 // Open opens the database that a connection string names:
 // mysql://user:password@host:port/database, or mariadb://. The database may be
-// left out. Parameters are those of the driver, such as tls=true.
+// left out. Parameters are those of the driver, such as tls=true; those that
+// would change values have no effect, and variables of the session other than
+// its limits of time are refused. Texts are UTF-8.
 func Open(dsn string) (*sql.DB, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -39,6 +41,9 @@ func Open(dsn string) (*sql.DB, error) {
 	}
 	config, err := driver.ParseDSN("/" + strings.TrimPrefix(u.Path, "/") + "?" + u.RawQuery)
 	if err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	if err := settle(config); err != nil {
 		return nil, fmt.Errorf("open mysql: %w", err)
 	}
 	config.User = u.User.Username()
@@ -78,8 +83,9 @@ func read(ctx context.Context, db *sql.DB) (_ *catalog.SourceSchema, err error) 
 		if err != nil {
 			return nil, err
 		}
+		unfit := s.Sort() // the server's order does not tell Orders from orders
 		if last != nil && reflect.DeepEqual(last, s) {
-			return s, s.Sort()
+			return s, unfit
 		}
 		last = s
 	}
@@ -98,6 +104,10 @@ func readOnce(ctx context.Context, conn *sql.Conn) (*catalog.SourceSchema, error
 		s.Engine = catalog.MariaDB
 	}
 	s.Words, r.engine, r.zeroDates = s.Engine, s.Engine, zeroDates(modes)
+	var err error
+	if r.spelling, err = readSpelling(ctx, conn); err != nil {
+		return nil, err
+	}
 	for _, step := range []func(context.Context) error{r.readTables, r.readColumns, r.readKeys} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -121,13 +131,16 @@ type reader struct {
 	engine    catalog.Engine
 	database  string
 	zeroDates bool
+	spelling  spelling
 	tables    map[string]*catalog.SourceTable
 	order     []*catalog.SourceTable
 }
 
-// query calls row for every row; the condition takes the database twice.
+// query calls row for every row; the condition takes the database twice. It may
+// let through databases of another spelling, and leaves out none: one that
+// is called Sys is not the server's.
 func (r *reader) query(ctx context.Context, text string, row func(*sql.Rows) error) (err error) {
-	const condition = " TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') AND (? = '' OR TABLE_SCHEMA = ?) "
+	const condition = " CAST(TABLE_SCHEMA AS BINARY) NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') AND (? = '' OR TABLE_SCHEMA = ?) "
 	rows, err := r.conn.QueryContext(ctx, strings.Replace(text, "{databases}", condition, 1), r.database, r.database)
 	if err != nil {
 		return err
@@ -148,6 +161,9 @@ func (r *reader) readTables(ctx context.Context) error {
 			t := &catalog.SourceTable{}
 			if err := rows.Scan(&t.Schema, &t.Name, &t.Comment); err != nil {
 				return err
+			}
+			if r.database != "" && !r.spelling.same(t.Schema, r.database) {
+				return nil
 			}
 			r.tables[t.FullName()] = t
 			r.order = append(r.order, t)

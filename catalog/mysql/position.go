@@ -36,8 +36,8 @@ func position(ctx context.Context, db *sql.DB) (cdc.Body, time.Time, error) {
 	if !ok || err != nil || offset >= 1<<32 {
 		return cdc.Body{}, time.Time{}, fmt.Errorf("the server calls it %s:%d, which is no file number and offset", file, offset)
 	}
-	var micros int64
-	if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
+	var micros int64 // of no zone: an hour that a zone has twice would have two
+	if err := db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros); err != nil {
 		return cdc.Body{}, time.Time{}, err
 	}
 	return cdc.Body{Lo: n<<32 | offset}, time.UnixMicro(micros).UTC(), nil

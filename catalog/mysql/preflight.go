@@ -15,7 +15,7 @@ import (
 // or makes it lose some, and at the tables of the schema. It changes nothing.
 func Preflight(ctx context.Context, db *sql.DB, s *catalog.SourceSchema) ([]catalog.Finding, error) {
 	p := &preflight{db: db, schema: s, values: make(map[string]string)}
-	for _, check := range []func(context.Context) error{p.read, p.settings, p.retention, p.grants, p.engines, p.cascades} {
+	for _, check := range []func(context.Context) error{p.read, p.settings, p.retention, p.grants, p.engines, p.cascades, p.xa} {
 		if err := check(ctx); err != nil {
 			return nil, fmt.Errorf("preflight of mysql: %w", err)
 		}

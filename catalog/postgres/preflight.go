@@ -97,9 +97,9 @@ func (p *preflight) standby(ctx context.Context) error {
 
 // slots looks at what each replication slot keeps.
 func (p *preflight) slots(ctx context.Context) error {
-	rows, err := p.conn.Query(ctx, `SELECT slot_name, coalesce(plugin, ''), active, coalesce(wal_status, ''),
+	rows, err := p.conn.Query(ctx, `SELECT slot_name, coalesce(plugin, ''), active, coalesce(to_jsonb(s) ->> 'wal_status', ''),
 			coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint
-		FROM pg_replication_slots WHERE slot_type = 'logical' ORDER BY 1`)
+		FROM pg_replication_slots s WHERE slot_type = 'logical' ORDER BY 1`)
 	if err != nil {
 		return err
 	}
@@ -168,11 +168,18 @@ func (p *preflight) account(ctx context.Context) error {
 	}
 	for _, t := range p.schema.Tables {
 		name := pgx.Identifier{t.Schema, t.Name}.Sanitize()
-		var usage, sel bool
-		err := p.conn.QueryRow(ctx, "SELECT has_schema_privilege($1::text, 'USAGE'), CASE WHEN has_schema_privilege($1::text, 'USAGE') THEN has_table_privilege($2::text, 'SELECT') ELSE false END",
-			t.Schema, name).Scan(&usage, &sel)
+		var usage, sel, hidden bool
+		err := p.conn.QueryRow(ctx, `SELECT has_schema_privilege($1::text, 'USAGE'), CASE WHEN has_schema_privilege($1::text, 'USAGE') THEN has_table_privilege($2::text, 'SELECT') ELSE false END,
+			CASE WHEN has_schema_privilege($1::text, 'USAGE') THEN row_security_active($2::text) ELSE false END`, t.Schema, name).Scan(&usage, &sel, &hidden)
 		if err != nil {
 			return err
+		}
+		if hidden {
+			p.add(catalog.Finding{
+				ID: "row_security", Severity: catalog.SeverityError, Object: t.FullName(), What: "row-level security hides rows from the account",
+				Consequence: "the load of a task has only the rows that a policy shows, while the log has the changes of all",
+				Fix:         "ALTER ROLE " + p.role() + " BYPASSRLS; or an account that owns the table, where its policies are not forced on the owner",
+			})
 		}
 		if !usage || !sel {
 			p.add(catalog.Finding{

@@ -42,7 +42,8 @@ func TestPreflight(t *testing.T) {
 CREATE TABLE keyless (id int); CREATE TABLE large (id int PRIMARY KEY, body text); CREATE TABLE "GOOD" (id int PRIMARY KEY);
 CREATE TABLE nothing (id int PRIMARY KEY); ALTER TABLE nothing REPLICA IDENTITY NOTHING; CREATE TABLE halves (id double precision PRIMARY KEY);
 CREATE UNLOGGED TABLE scratch (id int PRIMARY KEY); CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY HASH (id); CREATE TABLE part PARTITION OF parted FOR VALUES WITH (MODULUS 1, REMAINDER 0);
-CREATE ROLE reader LOGIN; GRANT SELECT ON good TO reader; ALTER ROLE reader SET statement_timeout = 1000;`); err != nil {
+CREATE TABLE guarded (id int PRIMARY KEY); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE ROLE reader LOGIN; GRANT SELECT ON good, guarded TO reader; ALTER ROLE reader SET statement_timeout = 1000;`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Exec(t.Context(), "SELECT pg_create_logical_replication_slot('left', 'test_decoding')"); err != nil {
@@ -84,7 +85,7 @@ CREATE ROLE reader LOGIN; GRANT SELECT ON good TO reader; ALTER ROLE reader SET 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"no_replication_right reader": "error", "timeout statement_timeout": "warning"}
+	want := map[string]string{"no_replication_right reader": "error", "timeout statement_timeout": "warning", "row_security public.guarded": "error"}
 	for _, name := range []string{"keyless", "large", "GOOD", "nothing", "halves", "part"} {
 		want["no_select_right public."+name] = "error"
 	}

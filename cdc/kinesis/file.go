@@ -12,6 +12,7 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
@@ -81,7 +82,27 @@ func Parse(object []byte) (Record, error) {
 	return record, nil
 }
 
+// ErrBare says that an object is a record of AWS DMS itself, without what its
+// stream puts around it.
+var ErrBare = errors.New("a record of AWS DMS without the shard and the sequence number that its stream gives it")
+
+// isBare reports whether an object is such a record.
+func isBare(in []byte) bool {
+	var bare struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	return json.Unmarshal(in, &bare) == nil && bare.Metadata["record-type"] != nil
+}
+
 func parse(in []byte) (Record, error) {
+	record, err := parseLine(in)
+	if err != nil && isBare(in) {
+		err = ErrBare
+	}
+	return record, err
+}
+
+func parseLine(in []byte) (Record, error) {
 	if !utf8.Valid(in) {
 		return Record{}, errors.New("not UTF-8")
 	}
@@ -154,32 +175,53 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Open opens a file of records, decompressing by its name: .zst, .gz or plain.
+// Open opens a file of records, decompressing by its name: .zst, .gz or plain,
+// which is returned as the *os.File that it is. What is returned of a compressed
+// one has a method Taken() int64: how many bytes of the file were read so far.
 func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
+	packed := &counted{in: f}
 	switch {
 	case strings.HasSuffix(path, ".zst"):
-		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open records: %w", err), f.Close())
 		}
-		return &decompressed{Reader: z, close: func() error { z.Close(); return f.Close() }}, nil
+		return &decompressed{Reader: z, counted: packed, close: func() error { z.Close(); return f.Close() }}, nil
 	case strings.HasSuffix(path, ".gz"):
-		z, err := gzip.NewReader(f)
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open records: %w", err), f.Close())
 		}
-		return &decompressed{Reader: z, close: func() error { return errors.Join(z.Close(), f.Close()) }}, nil
+		return &decompressed{Reader: z, counted: packed, close: func() error { return errors.Join(z.Close(), f.Close()) }}, nil
 	}
 	return f, nil
 }
 
 type decompressed struct {
 	io.Reader
-	close func() error
+	counted *counted
+	close   func() error
+}
+
+// Taken returns how many bytes of the compressed file were read so far. It may
+// be called while the file is read.
+func (d *decompressed) Taken() int64 { return d.counted.n.Load() }
+
+// A counted reader counts the bytes that were read.
+type counted struct {
+	in io.Reader
+	n  atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // Close implements io.Closer.

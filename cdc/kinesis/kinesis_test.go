@@ -202,6 +202,9 @@ func TestReadNamesTheLine(t *testing.T) {
 		{"no data", `{"shardId":"s-0"}`, 0, "read stream record: line 1: no data"},
 		{"data null", `{"data":null}`, 0, "read stream record: line 1: no data"},
 		{"both", `{"data":"x","dataBase64":"eA=="}`, 0, "read stream record: line 1: both data and dataBase64"},
+		{"a record of DMS", `{"data":{"id":"secret"},"metadata":{"record-type":"data"}}`, 0, "read stream record: line 1: a record of AWS DMS without the shard and the sequence number that its stream gives it"},
+		{"a control record of DMS", `{"metadata":{"record-type":"control"},"control":{}}`, 0, "read stream record: line 1: a record of AWS DMS without the shard and the sequence number that its stream gives it"},
+		{"metadata of another", `{"data":{"id":"secret"},"metadata":"record-type"}`, 0, "read stream record: line 1: data is not a string"},
 		{"not base64", `{"dataBase64":"secret!"}`, 0, "read stream record: line 1: dataBase64 is not base64"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

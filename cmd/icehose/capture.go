@@ -223,6 +223,9 @@ func (cmd *captureCmd) options(env *environment) (dmssim.Options, dmssim.Limit, 
 	if dsn == "" {
 		return dmssim.Options{}, limit, errors.New("no source: give ICEHOSE_DSN or --dsn")
 	}
+	if isMySQL(dsn) {
+		return dmssim.Options{}, limit, errors.New("the source is a MySQL or MariaDB, and a capture reads PostgreSQL only: icehose load reads its tables, and AWS DMS their changes")
+	}
 	if cmd.UntilLSN != "" {
 		lsn, err := pglogrepl.ParseLSN(cmd.UntilLSN)
 		if err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -23,4 +25,26 @@ func printJSON(w io.Writer, v any) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
+}
+
+// printPartJSON prints a command's result, an object, on one line, and with it
+// what kept the command from doing more; nil for nothing. The error that it returns
+// has been told.
+func printPartJSON(w io.Writer, v any, failed error) error {
+	if failed == nil {
+		return printJSON(w, v)
+	}
+	result, err := json.Marshal(v)
+	if err != nil {
+		return errors.Join(fmt.Errorf("write result: %w", err), failed)
+	}
+	reason, err := json.Marshal(map[string]string{"error": told(failed).Error()})
+	if err != nil {
+		return errors.Join(fmt.Errorf("write result: %w", err), failed)
+	}
+	line := append(append(bytes.TrimSuffix(result, []byte("}")), ','), append(reason[1:], '\n')...)
+	if _, err := w.Write(line); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return exitError(exitTrouble)
 }

@@ -23,17 +23,20 @@ type loadCmd struct {
 	Table    []string `arg:"" help:"The source tables, as schema.table."`
 	Pipeline string   `default:"pipeline.yaml" help:"The pipeline file." placeholder:"FILE"`
 	lakeFlags
-	DSN       string        `name:"dsn" xor:"source" help:"Connection string of a live source: postgres://, mysql:// or mariadb://. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
-	Dump      []string      `xor:"source" help:"Load one table from this file instead: .csv or .ndjson as reconcile reads them, plain, .gz or .zst, or .parquet; a pattern, or repeated." placeholder:"FILE"`
-	At        string        `help:"With --dump: the source's position at which the dump was made: a log sequence number (0/16B3748), a binlog file and offset (binlog.000003:1234), or 32 hex digits." placeholder:"POSITION"`
-	Replace   bool          `help:"Replace the rows that a mirror has, in the same commit."`
-	Rewind    bool          `help:"Take a floor below what a mirror has already: what the sink has noted as read goes with the load, and the sink must read all files from the start of the stream once more."`
-	Parallel  int           `default:"4" help:"Connections, or parts of files, that are read at a time."`
-	Rate      float64       `default:"0" help:"Rows to read in a second, all connections together; 0 for as many as can be."`
-	Statement time.Duration `name:"statement-timeout" default:"0s" help:"Limit of each statement at the source; 0 for none."`
-	Lock      time.Duration `name:"lock-timeout" default:"10s" help:"How long a lock is waited for that is held for a moment: tables of MySQL, and tables without a key."`
-	Wait      time.Duration `default:"5m" help:"How long transactions are waited for that a PostgreSQL runs when the load begins."`
-	NoEdit    bool          `help:"Print the entry for loads: and leave the pipeline file alone."`
+	DSN            string        `name:"dsn" xor:"source" help:"Connection string of a live source: postgres://, mysql:// or mariadb://. Better given as ICEHOSE_DSN: a command line is visible to others." placeholder:"URL"`
+	Dump           []string      `xor:"source" help:"Load one table from this file instead: .csv or .ndjson as reconcile reads them, plain, .gz or .zst, or .parquet; a pattern, or repeated." placeholder:"FILE"`
+	BinaryAsString bool          `help:"With --dump of Parquet: take bytes that are not marked as text for text, as old Hive, Impala and Spark wrote it."`
+	AllowEmpty     bool          `help:"With --dump of NDJSON: a file without rows is right. Otherwise it is refused, as if it had never been written."`
+	TrustKey       bool          `help:"Do not look for keys that occur twice, of which a table would be wrong for good. The check takes 16 bytes a row of the temporary folder (TMPDIR), beyond 2 million rows."`
+	At             string        `help:"With --dump: the source's position at which the dump was made: a log sequence number (0/16B3748), a binlog file and offset (binlog.000003:1234), or 32 hex digits." placeholder:"POSITION"`
+	Replace        bool          `help:"Replace the rows that a mirror has, in the same commit."`
+	Rewind         bool          `help:"Take a floor below what a mirror has already: what the sink has noted as read goes with the load, and the sink must read all files from the start of the stream once more."`
+	Parallel       int           `default:"4" help:"Connections, or parts of files, that are read at a time."`
+	Rate           float64       `default:"0" help:"Rows to read in a second, all connections together; 0 for as many as can be."`
+	Statement      time.Duration `name:"statement-timeout" default:"0s" help:"Limit of each statement at the source; 0 for none."`
+	Lock           time.Duration `name:"lock-timeout" default:"10s" help:"How long a lock is waited for that is held for a moment: tables of MySQL, and tables without a key."`
+	Wait           time.Duration `default:"5m" help:"How long transactions are waited for that a PostgreSQL runs when the load begins."`
+	NoEdit         bool          `help:"Print the entry for loads: and leave the pipeline file alone."`
 }
 
 // Help implements kong.HelpProvider.
@@ -46,7 +49,8 @@ floor or before it, then run icehose sink.
 
 A live table is read in parallel, each connection a part of one snapshot. Writers are
 not held up, except for a moment where a position can be had in no other way: tables
-of MySQL, and tables without a key.
+of MySQL, and tables without a key. What alters a table of PostgreSQL (ALTER TABLE,
+TRUNCATE) waits until it is loaded, and whoever comes after that waits, too.
 
 A mirror that a sink has written is not loaded at a floor below its newest change:
 what came in between was read, and is not read again. With --rewind it is, and the
@@ -55,6 +59,9 @@ without --continue. What the tables have is skipped.
 
 A load is one commit: all of it or nothing. One that was cut off starts anew. The
 pipeline file gets an entry in the table's loads: that names the floor.
+
+No key may occur twice: that is looked for when all rows were read, and fails the
+load. So does a null in a column that is not_null.
 
 Exit status: 0 loaded, 2 it could not be done: tables that are printed are loaded,
 the others are as they were.
@@ -118,7 +125,7 @@ func (cmd *loadCmd) Run(ctx context.Context, env *environment, global *cli) (err
 	// What was loaded before an error is, and its floor is known to nobody else.
 	result.Steps = loadSteps(tables[:len(result.Tables)], result.Tables)
 	if global.JSON {
-		return errors.Join(printJSON(env.stdout, result), failed)
+		return printPartJSON(env.stdout, result, failed)
 	}
 	return errors.Join(result.writeText(env.stdout), failed)
 }
@@ -131,6 +138,8 @@ func (cmd *loadCmd) check() error {
 		return errors.New("--statement-timeout: want 0s or more; --lock-timeout and --wait: a time above 0, such as 10s")
 	case len(cmd.Dump) > 0 && len(cmd.Table) != 1:
 		return errors.New("--dump: its files are of one table: name that one alone")
+	case len(cmd.Dump) == 0 && (cmd.BinaryAsString || cmd.AllowEmpty):
+		return errors.New("--binary-as-string and --allow-empty are of files: give them with --dump only")
 	case len(cmd.Dump) == 0 && cmd.At != "":
 		return errors.New("--at: a live source says its position itself; give it with --dump only")
 	}
@@ -160,13 +169,15 @@ func (cmd *loadCmd) load(ctx context.Context, env *environment, store *iceberg.S
 		return nil, err // before anything is read
 	}
 	finished := t.Mode == catalog.Mirror || !target.Filled()
-	if _, err := announced(cmd.Pipeline, t, snapshot, finished); err != nil {
-		return nil, err // rather now than when everything has been read
+	if !cmd.NoEdit {
+		if _, err := announced(cmd.Pipeline, t, snapshot, finished); err != nil {
+			return nil, fmt.Errorf("%w, or let the entry be printed alone, with --no-edit", err) // rather now than when everything has been read
+		}
 	}
 	show := newStage(env.stderr, t.Source, "rows", snapshot.Estimate)
 	var drawing sync.Mutex
 	note, err := load.Run(ctx, t, p.EpochAt(snapshot.Since), snapshot, target, load.Options{
-		Parallel: cmd.Parallel, Rate: cmd.Rate, Now: time.Now,
+		Parallel: cmd.Parallel, Rate: cmd.Rate, Now: time.Now, TrustKey: cmd.TrustKey,
 		Progress: func(rows int64) {
 			drawing.Lock()
 			defer drawing.Unlock()

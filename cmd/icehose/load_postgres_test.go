@@ -211,7 +211,7 @@ func TestLoadPostgresEndsEarly(t *testing.T) {
 		t.Errorf("went on:\n%s", out)
 	}
 	out = l.run(exitTrouble, "--json", "load", "public.log", "public.part", "--lake", "lake")
-	if !strings.Contains(out, `"table":"public.log"`) || !strings.Contains(out, `{"error":"`) {
+	if !strings.Contains(out, `"table":"public.log"`) || !strings.Contains(out, `,"error":"`) {
 		t.Errorf("no result and error in\n%s", out)
 	}
 }

@@ -76,10 +76,11 @@ func (cmd *loadCmd) dump(p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot,
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(paths[0], ".parquet") {
-		s.Form = canon.Delivered
-		s.Parts, s.Estimate, err = parquet.Open(paths, t)
-		return s, err
+	if formatOf(paths[0]) == extParquet {
+		return s, cmd.parquet(s, paths, t)
+	}
+	if cmd.BinaryAsString {
+		return nil, fmt.Errorf("--binary-as-string: %s: of .parquet only", paths[0])
 	}
 	switch p.Source.Engine {
 	case catalog.PostgreSQL:
@@ -92,13 +93,17 @@ func (cmd *loadCmd) dump(p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot,
 		return nil, fmt.Errorf("the texts of engine %q have no known form: load from Parquet", p.Source.Engine)
 	}
 	for _, path := range paths {
-		if s.Form == canon.MySQL && dump.FormatOf(path) == ".csv" {
+		if s.Form == canon.MySQL && formatOf(path) == extCSV {
 			return nil, fmt.Errorf("%s: CSV is read in PostgreSQL's form only: write NDJSON", path)
 		}
+		s.Names = append(s.Names, path)
 		s.Parts = append(s.Parts, func(ctx context.Context) iter.Seq2[[][]byte, error] {
 			rows := dump.ReadFile(ctx, path, t.PlaceColumns)
 			if s.Form == canon.Postgres {
 				rows = dump.Amounts(t, rows)
+			}
+			if formatOf(path) == extNDJSON && !cmd.AllowEmpty {
+				rows = notEmpty(path, rows)
 			}
 			return rows
 		})
@@ -106,14 +111,54 @@ func (cmd *loadCmd) dump(p *catalog.Pipeline, t *catalog.Table) (*load.Snapshot,
 	return s, nil
 }
 
-// dumpFiles finds the files of names and patterns, all of one format.
-func dumpFiles(names []string) ([]string, error) {
-	format := func(path string) string {
-		if strings.HasSuffix(path, ".parquet") {
-			return ".parquet"
-		}
-		return dump.FormatOf(path)
+// parquet opens Parquet files, whose row groups are read side by side.
+func (cmd *loadCmd) parquet(s *load.Snapshot, paths []string, t *catalog.Table) error {
+	s.Form = canon.Delivered
+	parts, rows, err := parquet.Open(paths, t, parquet.Options{BinaryAsString: cmd.BinaryAsString})
+	if err != nil {
+		return err
 	}
+	s.Estimate = rows
+	for _, part := range parts {
+		s.Parts, s.Names = append(s.Parts, part.Rows), append(s.Names, part.Name)
+	}
+	return nil
+}
+
+// notEmpty refuses a file of NDJSON without rows. One of CSV has a header and one
+// of Parquet a footer, which show that it was written to its end; this is what a
+// program leaves that failed before its first row.
+func notEmpty(path string, rows iter.Seq2[[][]byte, error]) iter.Seq2[[][]byte, error] {
+	return func(yield func([][]byte, error) bool) {
+		empty := true
+		for row, err := range rows {
+			empty = false
+			if !yield(row, err) {
+				return
+			}
+		}
+		if empty {
+			yield(nil, fmt.Errorf("%s has no rows, as if it had never been written: if that is right, --allow-empty", path))
+		}
+	}
+}
+
+const (
+	extParquet = ".parquet"
+	extNDJSON  = ".ndjson"
+	extCSV     = ".csv"
+)
+
+// formatOf returns the extension that says how a file is read; empty if none does.
+func formatOf(path string) string {
+	if strings.HasSuffix(path, extParquet) {
+		return extParquet
+	}
+	return dump.FormatOf(path)
+}
+
+// dumpFiles finds the files of names and patterns, all of one format, and none twice.
+func dumpFiles(names []string) ([]string, error) {
 	var paths []string
 	for _, name := range names {
 		found, err := filepath.Glob(name)
@@ -126,16 +171,44 @@ func dumpFiles(names []string) ([]string, error) {
 		paths = append(paths, found...)
 	}
 	slices.Sort(paths)
-	paths = slices.Compact(paths) // a row that is read twice is there twice
+	paths = slices.Compact(paths) // patterns may overlap
 	for _, path := range paths {
-		switch f := format(path); {
+		switch f := formatOf(path); {
 		case f == "":
 			return nil, fmt.Errorf("--dump: %s: want .csv or .ndjson, plain, .gz or .zst, or .parquet", path)
-		case f != format(paths[0]):
+		case f != formatOf(paths[0]):
 			return nil, fmt.Errorf("--dump: %s and %s: files of one load have one format", paths[0], path)
 		}
 	}
-	return paths, nil
+	return paths, distinct(paths)
+}
+
+// distinct refuses a file that is there under two names, by a link or compressed
+// and not: its rows would be read twice.
+func distinct(paths []string) error {
+	infos := make([]os.FileInfo, len(paths))
+	stems := make(map[string]string)
+	for i, path := range paths {
+		var err error
+		if infos[i], err = os.Stat(path); err != nil {
+			return fmt.Errorf("--dump: %w", err)
+		}
+		for at, other := range infos[:i] {
+			if os.SameFile(other, infos[i]) {
+				return fmt.Errorf("--dump: %s and %s are one file, whose rows would be there twice: give it once", paths[at], path)
+			}
+		}
+		stem := path
+		for _, compression := range []string{".gz", ".zst"} {
+			stem = strings.TrimSuffix(stem, compression)
+		}
+		stem = filepath.Clean(stem)
+		if other, ok := stems[stem]; ok {
+			return fmt.Errorf("--dump: %s and %s are probably the same rows, which would be there twice: give one of them", other, path)
+		}
+		stems[stem] = path
+	}
+	return nil
 }
 
 // parseAt reads a position in the source's own words, or as 32 hex digits.

@@ -28,6 +28,7 @@ type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *slog.Logger
+	status         *slog.Logger // of lines that come without --verbose too
 	getenv         func(string) string
 }
 
@@ -78,7 +79,8 @@ func runProcess() int {
 func run(ctx context.Context, args []string, env environment) int {
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelWarn)
-	env.log = slog.New(slog.NewJSONHandler(env.stderr, &slog.HandlerOptions{Level: level}))
+	lines := slog.NewJSONHandler(env.stderr, nil)
+	env.log, env.status = slog.New(&quietHandler{lines, level}), slog.New(lines)
 	stdout := &output{to: env.stdout}
 	env.stdout = stdout
 	var grammar cli
@@ -115,6 +117,17 @@ func run(ctx context.Context, args []string, env environment) int {
 	return report(env, grammar.JSON, stdout.end(command.Run(&env, &grammar)))
 }
 
+// told is an error in the words of the command line.
+func told(err error) error {
+	switch {
+	case errors.Is(err, iceberg.ErrLocked):
+		return fmt.Errorf("%w: wait until it has ended, or stop it", err)
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted: what was committed stays, run it again to go on")
+	}
+	return err
+}
+
 // report prints err, as JSON if asked, and returns the exit status it means.
 func report(env environment, asJSON bool, err error) int {
 	var status exitError
@@ -125,11 +138,8 @@ func report(env environment, asJSON bool, err error) int {
 		return int(status)
 	case onlyClosed(err): // of which head, say, is not to be told
 		return exitTrouble
-	case errors.Is(err, iceberg.ErrLocked):
-		err = fmt.Errorf("%w: wait until it has ended, or stop it", err)
-	case errors.Is(err, context.Canceled):
-		err = errors.New("interrupted: what was committed stays, run it again to go on")
 	}
+	err = told(err)
 	if asJSON {
 		// A failed write of an error has nowhere left to be told.
 		_ = json.NewEncoder(env.stdout).Encode(map[string]string{"error": err.Error()})

@@ -162,7 +162,7 @@ func (cmd *maintainCmd) Run(ctx context.Context, env *environment, global *cli) 
 	}
 	result.Seconds, result.Stopped = time.Since(started).Seconds(), failed != nil
 	if global.JSON {
-		return errors.Join(printJSON(env.stdout, result), failed)
+		return printPartJSON(env.stdout, result, failed)
 	}
 	return errors.Join(result.writeText(env.stdout), failed)
 }

@@ -35,7 +35,7 @@ type mergeCmd struct {
 	Engine    string   `default:"local" enum:"local,spark,athena" help:"local, spark or athena." placeholder:"ENGINE"`
 	Table     []string `help:"Merge this source table only, as schema.table; may be repeated." placeholder:"TABLE"`
 	Rebuild   bool     `help:"Fold every key anew, whatever is noted, and remove rows that the changelog does not have."`
-	Submit    string   `help:"Spark: run the script with this command instead of printing it." placeholder:"COMMAND"`
+	Submit    *string  `help:"Spark: run the script with this command instead of printing it." placeholder:"COMMAND"`
 	Workgroup string   `help:"Athena: the workgroup." placeholder:"NAME"`
 	Output    string   `help:"Athena: where it writes results, if the workgroup does not say." placeholder:"URI"`
 	Parts     int      `help:"Athena: do a first merge in so many statements, where one takes longer than its 30 minutes. Each reads the whole changelog." default:"1" placeholder:"N"`
@@ -86,6 +86,9 @@ type mergeResult struct {
 // Run implements the command.
 func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) error {
 	started := time.Now()
+	if err := cmd.checkFlags(); err != nil {
+		return err
+	}
 	p, err := catalog.Load(cmd.Pipeline)
 	if err != nil {
 		return err
@@ -105,7 +108,7 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 		if script, err = cmd.script(tables); err != nil {
 			return err
 		}
-		if cmd.Submit == "" {
+		if cmd.Submit == nil {
 			if _, err := io.WriteString(env.stdout, script); err != nil {
 				return fmt.Errorf("write script: %w", err)
 			}
@@ -120,7 +123,7 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 		return err
 	}
 	if global.JSON {
-		err = errors.Join(printJSON(env.stdout, result), err)
+		err = printPartJSON(env.stdout, result, err)
 	} else {
 		err = errors.Join(result.writeText(env.stdout), err)
 	}
@@ -128,6 +131,37 @@ func (cmd *mergeCmd) Run(ctx context.Context, env *environment, global *cli) err
 		return exitError(exitDifferent)
 	}
 	return err
+}
+
+// checkFlags refuses flags that the engine would pass over.
+func (cmd *mergeCmd) checkFlags() error {
+	given := []struct {
+		flag   string
+		is     bool
+		engine string
+	}{
+		{"--submit", cmd.Submit != nil, engineSpark},
+		{"--workgroup", cmd.Workgroup != "", engineAthena},
+		{"--output", cmd.Output != "", engineAthena},
+		{"--parts", cmd.Parts != 1, engineAthena},
+	}
+	for _, g := range given {
+		if g.is && g.engine != cmd.Engine {
+			return fmt.Errorf("%s is for --engine %s alone, and this is --engine %s: leave it out, or name that engine", g.flag, g.engine, cmd.Engine)
+		}
+	}
+	switch {
+	case cmd.Parts < 1:
+		return fmt.Errorf("want --parts 1 or more, got %d", cmd.Parts)
+	case cmd.Engine != engineSpark:
+	case cmd.Lake != "" || cmd.Catalog != "" || cmd.URI != "" || len(cmd.Prop) > 0:
+		return errors.New("--lake and --catalog are not for --engine spark, nor are --uri and --prop: Spark's own settings say where its tables are")
+	case cmd.Submit == nil && cmd.Rebuild:
+		return errors.New("--rebuild is not in a script that is printed: give it to the script (spark-submit merge.py --rebuild), or run the script with --submit")
+	case cmd.Submit != nil && len(strings.Fields(*cmd.Submit)) == 0:
+		return errors.New("want a command in --submit, such as spark-submit; without --submit the script is printed")
+	}
+	return nil
 }
 
 func (cmd *mergeCmd) options() merge.Options {
@@ -175,9 +209,6 @@ func (cmd *mergeCmd) athena(ctx context.Context, env *environment, tables []*cat
 
 // script returns the program for Spark.
 func (cmd *mergeCmd) script(tables []*catalog.Table) (string, error) {
-	if cmd.Lake != "" || cmd.Catalog != "" {
-		return "", errors.New("--lake and --catalog are not for --engine spark: Spark's own settings say where its tables are")
-	}
 	specs := make([]*merge.SparkSpec, len(tables))
 	for i, t := range tables {
 		spec, err := merge.NewSparkSpec(t, cmd.Warehouse)
@@ -200,7 +231,7 @@ func (cmd *mergeCmd) submit(ctx context.Context, env *environment, script string
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
 		return nil, fmt.Errorf("write script: %w", err)
 	}
-	words := append(strings.Fields(cmd.Submit), path)
+	words := append(strings.Fields(*cmd.Submit), path)
 	if cmd.Rebuild {
 		words = append(words, "--rebuild")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -100,4 +101,25 @@ func interruptible(ctx context.Context, in io.Reader) io.ReadCloser {
 		_ = w.CloseWithError(err)
 	}()
 	return r
+}
+
+// A quietHandler drops what is below a level.
+type quietHandler struct {
+	slog.Handler
+	least slog.Leveler
+}
+
+// Enabled implements slog.Handler.
+func (h *quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= h.least.Level() && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &quietHandler{h.Handler.WithAttrs(attrs), h.least}
+}
+
+// WithGroup implements slog.Handler.
+func (h *quietHandler) WithGroup(name string) slog.Handler {
+	return &quietHandler{h.Handler.WithGroup(name), h.least}
 }

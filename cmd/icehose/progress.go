@@ -25,11 +25,22 @@ type stage struct {
 func newStage(out io.Writer, name, unit string, total int64) *stage {
 	s := &stage{out: out, name: name, unit: unit, start: time.Now()}
 	if isTerminal(out) {
-		s.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(fmt.Sprintf("%-10s", name)),
-			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString(unit),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		s.bar = newBar(out, name, unit, total, progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
 	return s
+}
+
+// newBar makes a bar. One of "bytes" shows them with their unit.
+func newBar(out io.Writer, name, unit string, total int64, more ...progressbar.Option) *progressbar.ProgressBar {
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(fmt.Sprintf("%-10s", name)), progressbar.OptionShowCount(),
+	}
+	if unit == "bytes" {
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))
+	} else {
+		options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(unit))
+	}
+	return progressbar.NewOptions64(total, append(options, more...)...)
 }
 
 // add counts n units as done.

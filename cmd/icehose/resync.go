@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -163,7 +164,7 @@ func (cmd *resyncStartCmd) position(ctx context.Context, env *environment, t *ca
 		if err != nil {
 			return cdc.Body{}, time.Time{}, err
 		}
-		body, now, err := mysql.Position(ctx, db)
+		body, now, err := mysqlFloor(ctx, db)
 		return body, now, errors.Join(err, db.Close())
 	}
 	conn, err := pgx.Connect(ctx, dsn)
@@ -172,6 +173,20 @@ func (cmd *resyncStartCmd) position(ctx context.Context, env *environment, t *ca
 	}
 	body, now, err := postgres.Position(ctx, conn)
 	return body, now, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
+// mysqlFloor reads where the log ends, and refuses it while XA transactions are
+// prepared: a reload does not see what they changed, and it is below the floor.
+func mysqlFloor(ctx context.Context, db *sql.DB) (cdc.Body, time.Time, error) {
+	body, now, err := mysql.Position(ctx, db)
+	if err != nil {
+		return body, now, err
+	}
+	ids, err := mysql.PreparedXA(ctx, db)
+	if err == nil && len(ids) > 0 {
+		err = &mysql.PreparedXAError{Count: len(ids)}
+	}
+	return body, now, err
 }
 
 // ageText is an age for people: in days, or below two of them in hours and minutes.

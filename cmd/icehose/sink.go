@@ -32,7 +32,8 @@ type sinkCmd struct {
 	Horizon       time.Duration `default:"0s" help:"How long, in commit time of the source, deleted keys are remembered. The table notes it; 0 for what it has noted, 168h in a new table."`
 	IndexMemory   byteSize      `default:"1GiB" help:"Memory that the positions of all keys of all mirrors take together. What is beyond it goes into files."`
 	IndexDir      string        `help:"Folder of this machine for those files, of this lake's sink alone: 45 to 80 bytes a key, and up to three times that while files are merged. It can be lost. Default: icehose-index in the directory of --lake; with --catalog nameless files in the temporary folder, and the next start reads all keys again." placeholder:"DIR"`
-	RetryFor      time.Duration `default:"1m" help:"How long a commit is tried again that fails for a reason which may pass; 0 for not at all."`
+	RetryFor      time.Duration `default:"1m" help:"How long a commit, and opening the lake, is tried again when it fails for a reason which may pass; 0 for not at all."`
+	StatusEvery   time.Duration `default:"1m" help:"How often the log has a status line when there is no terminal; 0s for never. With --verbose it has one after every flush instead."`
 	Finished      []string      `help:"A shard that gets no more records, as the parent after a stream was resharded: once the files were read to their end, the low watermark does not wait for it. Repeat it for more." placeholder:"SHARD"`
 	Rejects       string        `help:"Append each record that failed to this file, whole, with all its values, and go on: in base64, one JSON object a line. Without it the first failure ends the command." placeholder:"FILE"`
 	Redrive       bool          `help:"The files are those of --rejects: deliver their records again. A file is known by its name, and may grow."`
@@ -63,6 +64,12 @@ renamed, cut or written anew ends the command.
 
 An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds,
 with status 2 unless everything was read. It is how --follow ends, with status 0.
+
+A terminal shows how far it is: a bar of the bytes of the files, unless they are followed
+or one is standard input, and a row of numbers. lag is the age of the newest change read,
+uncommitted how many records were read and are not in the lake yet, unread how much of the
+files is not read yet. Without a terminal the log has the same as JSON (lag_seconds,
+uncommitted_records, unread_bytes, ...) every minute (--status-every).
 
 What the pipeline file gained (columns, wider types, partitions) a table gets in the
 commit of its first rows. A table that cannot get it safely is refused: without
@@ -153,8 +160,8 @@ func (cmd *sinkCmd) check() error {
 		return errors.New("--flush-rows, --flush-bytes and --batch: want 1 or more")
 	case cmd.FlushEvery <= 0 || cmd.Poll <= 0:
 		return errors.New("--flush-every and --poll: want a time above 0, such as 10s")
-	case cmd.Horizon < 0 || cmd.RetryFor < 0:
-		return errors.New("--horizon and --retry-for: want 0s or more")
+	case cmd.Horizon < 0 || cmd.RetryFor < 0 || cmd.StatusEvery < 0:
+		return errors.New("--horizon, --retry-for and --status-every: want 0s or more")
 	case cmd.RetryFor > maxRetryFor:
 		return fmt.Errorf("--retry-for: want %s or less: files of a commit that is older look like orphans", maxRetryFor)
 	case cmd.MaintainEvery < 1:
@@ -210,16 +217,9 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 	}
 	work, release := outlive(ctx, stopWithin)
 	defer release()
-	store, err := r.cmd.OpenLake(ctx, iceberg.Options{Retention: r.maintenance.Retention, Log: r.env.log})
+	store, err := r.open(ctx, work)
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
-		r.sink, err = sink.Open(ctx, r.pipeline, store, sink.Options{
-			FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now, Background: true,
-			IndexMemory: int64(r.cmd.IndexMemory), IndexDir: r.cmd.indexDir(), RetryFor: r.cmd.RetryFor, Stopping: ctx.Done(), Continue: r.cmd.Continue, Refused: r.onRefused(),
-			Reject: func(o sink.Offset, reason *sink.RejectError) error { return r.rejected(work, o, reason) },
-		})
-	}
-	if err == nil {
 		defer func() { err = errors.Join(err, r.sink.Abandon()) }() // what was not closed
 		err = r.startMaintaining(store)
 	}
@@ -229,7 +229,7 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	show := r.showStatus()
+	show := r.showStatus(ctx)
 	err = r.carry(ctx, work)
 	show.end()
 	r.logged.end(ctx)
@@ -237,6 +237,30 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 		return fmt.Errorf("stop: %w", cause) // what failed then failed because of it
 	}
 	return err
+}
+
+// catalogWait is how long a SQLite catalog that another process has locked is
+// waited for before it is a failure: shorter than iceberg's own, since --retry-for
+// says how long it is tried again, and since a commit has several statements.
+const catalogWait = 250 * time.Millisecond
+
+// open opens the lake and the sink, and tries again where that may help.
+func (r *sinkRun) open(ctx, work context.Context) (store *iceberg.Store, err error) {
+	o := sink.Options{
+		FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now, Background: true,
+		IndexMemory: int64(r.cmd.IndexMemory), IndexDir: r.cmd.indexDir(), RetryFor: r.cmd.RetryFor, Stopping: ctx.Done(), Continue: r.cmd.Continue, Refused: r.onRefused(),
+		Reject: func(o sink.Offset, reason *sink.RejectError) error { return r.rejected(work, o, reason) },
+	}
+	err = sink.Again(ctx, o, "open lake", iceberg.MayPass, func() (err error) {
+		if store, err = r.cmd.OpenLake(ctx, iceberg.Options{Retention: r.maintenance.Retention, LockWait: catalogWait, Log: r.env.log}); err != nil {
+			return err
+		}
+		if r.sink, err = sink.Open(ctx, r.pipeline, store, o); err != nil {
+			return errors.Join(err, store.Close())
+		}
+		return nil
+	})
+	return store, err
 }
 
 // errTooLong is the cause of a context that outlived its first by its time.

@@ -134,12 +134,12 @@ func TestSinkPlaces(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"want --lake or --catalog": nil,
-		"--uri, --warehouse and --prop belong to --catalog, not to --lake":          {"--lake", dir, "--warehouse", "s3://x/y"},
-		"--catalog sqlite: want the database too, as sqlite:PATH":                   {"--catalog", "sqlite"},
-		`open catalog: want glue, rest or sqlite, got "hive"`:                       {"--catalog", "hive"},
-		"open rest catalog: want the address of the catalog":                        {"--catalog", "rest"},
-		"open glue catalog: want a warehouse URI such as s3://my-lake/warehouse":    {"--catalog", "glue"},
-		"open lake " + filepath.Join(dir, "pipeline.yaml") + ": open catalog: file": {"--catalog", "sqlite:" + pipeline},
+		"--uri, --warehouse and --prop belong to --catalog, not to --lake":                         {"--lake", dir, "--warehouse", "s3://x/y"},
+		"--catalog sqlite: want the database too, as sqlite:PATH":                                  {"--catalog", "sqlite"},
+		`open catalog: want glue, rest or sqlite, got "hive"`:                                      {"--catalog", "hive"},
+		"open rest catalog: want the address of the catalog":                                       {"--catalog", "rest"},
+		"open glue catalog: want a warehouse URI such as s3://my-lake/warehouse":                   {"--catalog", "glue"},
+		"open lake " + filepath.Join(dir, "pipeline.yaml") + ": open catalog: pipeline.yaml: file": {"--catalog", "sqlite:" + pipeline},
 	} {
 		var stdout, stderr bytes.Buffer
 		status := run(t.Context(), append([]string{"sink", "--pipeline", pipeline, pipeline}, args...), environment{stdout: &stdout, stderr: &stderr, getenv: os.Getenv})

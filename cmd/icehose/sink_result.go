@@ -1,18 +1,14 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"icehose/catalog"
-	"icehose/cdc"
 	"icehose/sink"
 )
 
@@ -44,6 +40,7 @@ type sinkTable struct {
 // A sinkResult is what the command prints.
 type sinkResult struct {
 	regressed int64 // of all tables
+	bare      int64 // of Damaged: records of DMS without their envelope
 
 	Records     int64       `json:"records"`
 	Before      uint64      `json:"handled_before"` // read past: every table held them already
@@ -62,7 +59,7 @@ type sinkResult struct {
 
 func (r *sinkRun) result(interrupted bool, took time.Duration) *sinkResult {
 	out := &sinkResult{
-		Records: r.records.Load(), Before: r.before, Failed: r.failed.Load(), Damaged: r.damaged, OldKeys: r.oldKeys, Interrupted: interrupted, Seconds: took.Seconds(),
+		Records: r.records.Load(), Before: r.before, Failed: r.failed.Load(), Damaged: r.damaged, bare: r.bare, OldKeys: r.oldKeys, Interrupted: interrupted, Seconds: took.Seconds(),
 	}
 	var stats []sink.TableStats
 	if r.sink != nil {
@@ -134,6 +131,9 @@ func (r *sinkResult) writeText(w io.Writer) error {
 	if r.Damaged > 0 {
 		fmt.Fprintf(&b, "lines that hold no record: %s\n", thousands(r.Damaged))
 	}
+	if r.bare > 0 {
+		fmt.Fprintf(&b, "of them %s are records of AWS DMS without the envelope of their stream: %s\n", thousands(r.bare), envelopeHint)
+	}
 	if r.OldKeys > 0 {
 		fmt.Fprintf(&b, "rows left under a former key: %s (reconcile names them)\n", thousands(r.OldKeys))
 	}
@@ -181,104 +181,4 @@ func (r *sinkResult) writeTables(w io.Writer) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
-}
-
-// A sinkStatus is how far a run is.
-type sinkStatus struct {
-	records, applied, superseded, commits, failed int64
-	files                                         int64         // of tables that have had a commit in this run
-	commitTime                                    time.Duration // of all commits together
-	lag                                           time.Duration // age of the newest change delivered; -1 when there is none
-	position                                      cdc.Position  // greatest of the changes committed
-	retrying                                      bool          // a commit that failed is tried again
-}
-
-func (r *sinkRun) status() sinkStatus {
-	s := sinkStatus{records: r.records.Load(), failed: r.failed.Load(), lag: -1}
-	var newest time.Time
-	for _, t := range r.sink.Stats() {
-		s.applied += t.Applied
-		s.superseded += t.Superseded + t.Collapsed
-		s.commits += t.Commits
-		s.commitTime += t.Committing
-		s.files += max(0, t.DataFiles) + max(0, t.DeleteFiles)
-		s.position = max(s.position, t.Position)
-		s.retrying = s.retrying || t.Retrying
-		if t.Newest.After(newest) {
-			newest = t.Newest
-		}
-	}
-	if !newest.IsZero() {
-		s.lag = time.Since(newest)
-	}
-	return s
-}
-
-func (s *sinkStatus) lagText() string {
-	switch {
-	case s.lag < 0:
-		return "-"
-	case s.lag < time.Minute:
-		return s.lag.Round(100 * time.Millisecond).String()
-	}
-	return s.lag.Round(time.Second).String()
-}
-
-// positionText is the part of the position that people know: its body, without
-// the zeros before it.
-func (s *sinkStatus) positionText() string {
-	parts := strings.Split(string(s.position), ".")
-	if len(parts) < 2 {
-		return "-"
-	}
-	return cmp.Or(strings.TrimLeft(parts[1], "0"), "0")
-}
-
-// logStatus logs how far the run is.
-func (r *sinkRun) logStatus(ctx context.Context) {
-	s := r.status()
-	r.env.log.InfoContext(ctx, "sink status", slog.Int64("records", s.records), slog.Int64("applied", s.applied),
-		slog.Int64("superseded", s.superseded), slog.Int64("commits", s.commits), slog.Int64("failed", s.failed), slog.String("lag", s.lagText()), slog.Float64("lag_seconds", max(0, s.lag.Seconds())),
-		slog.String("position", string(s.position)), slog.Float64("commit_seconds", s.commitTime.Seconds()), slog.Int64("files", s.files))
-}
-
-// A statusLine is a line on a terminal that is written anew again and again.
-type statusLine struct{ stop, stopped chan struct{} }
-
-// showStatus shows how far the run is, if anybody sees it.
-func (r *sinkRun) showStatus() *statusLine {
-	l := &statusLine{stop: make(chan struct{}), stopped: make(chan struct{})}
-	if !isTerminal(r.env.stderr) {
-		close(l.stopped)
-		return l
-	}
-	go func() {
-		defer close(l.stopped)
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-l.stop:
-				_, _ = fmt.Fprint(r.env.stderr, "\x1b[K")
-				return
-			case <-tick.C:
-				s := r.status()
-				at := s.positionText()
-				if s.retrying {
-					at += "  a commit fails and is tried again"
-				}
-				// The cursor goes back to the start: a log line takes the place of the status.
-				_, _ = fmt.Fprintf(r.env.stderr, "\x1b[Klag %s  %s records  %s rows  %s superseded  %s failed  %s commits in %.1fs  %s files  at %s\r", s.lagText(),
-					thousands(s.records), thousands(s.applied), thousands(s.superseded), thousands(s.failed), thousands(s.commits), s.commitTime.Seconds(),
-					thousands(s.files), at)
-			}
-		}
-	}()
-	return l
-}
-
-// end takes the line away.
-func (l *statusLine) end() {
-	close(l.stop)
-	<-l.stopped
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"icehose/catalog"
+	"icehose/cdc/kinesis"
 	"icehose/sink"
 	"icehose/sink/iceberg"
 	sinksource "icehose/sink/source"
@@ -36,12 +37,14 @@ type sinkRun struct {
 	before      uint64            // records that every table held when the run began
 	oldKeys     int64             // rows left under a former key
 	damaged     int64             // lines that hold no record
+	bare        int64             // of damaged: those that hold what DMS wrote, without its envelope
 	flushes     int
 	all         bool // everything was read, to its end
 
 	refused map[string]string // target table -> why it takes no rows
 
 	records, failed atomic.Int64
+	undelivered     atomic.Int64 // of records: those in pending
 }
 
 // A shardBatch is what was read of a shard and not delivered yet.
@@ -156,7 +159,7 @@ func (r *sinkRun) flush(ctx context.Context) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
-	r.logStatus(ctx)
+	r.logStatus(ctx, r.env.log)
 	return nil
 }
 
@@ -171,6 +174,7 @@ func (r *sinkRun) add(ctx context.Context, record sinksource.Record) error {
 		b = &shardBatch{}
 		r.pending[record.Offset.Shard] = b
 	}
+	r.undelivered.Add(1)
 	b.records = append(b.records, record)
 	b.inputs = append(b.inputs, transform.Record{ID: record.Offset.Sequence, Data: record.Data, Origin: record.Origin})
 	if len(b.records) < r.cmd.Batch {
@@ -191,6 +195,9 @@ func (r *sinkRun) addDamaged(ctx context.Context, record *sinksource.Record) err
 		unkept = &unkeptError{f}
 	}
 	r.damaged++
+	if errors.Is(record.Fault, kinesis.ErrBare) {
+		r.bare++
+	}
 	return errors.Join(r.fail(ctx, &f), unkept)
 }
 
@@ -207,6 +214,10 @@ func (r *sinkRun) deliverAll(ctx context.Context) error {
 // handled it would be lost, so the run ends before it.
 type unkeptError struct{ failure }
 
+// envelopeHint says what to do with records of DMS that stand alone on their lines.
+const envelopeHint = "want a recording of icehose capture: icehose transform reads such lines, and where the file has them in the order of one shard " +
+	`jq -Rc '{shardId: "shardId-000000000000", sequenceNumber: (input_line_number | tostring), data: .}' makes a recording of it`
+
 // Error implements error.
 func (e *unkeptError) Error() string {
 	switch {
@@ -215,6 +226,8 @@ func (e *unkeptError) Error() string {
 	case e.record.Unfinished:
 		return fmt.Sprintf("%s: the file ends in the middle of a record, which may still be being written: what came before it is in the lake; "+
 			"run the same command again once the line has its end, or with --follow, to go on", e.record.Place)
+	case errors.Is(e.record.Fault, kinesis.ErrBare):
+		return fmt.Sprintf("%s: %v: %s", e.record.Place, e.record.Fault, envelopeHint)
 	case e.record.Damaged:
 		return fmt.Sprintf("%s: %v: want a recording of icehose capture, one record a line: %s: mend the line, or keep what fails with --rejects FILE and go on",
 			e.record.Place, e.record.Fault, `{"shardId":"...","sequenceNumber":"...","data":"..."}`)
@@ -252,6 +265,7 @@ func (r *sinkRun) deliver(ctx context.Context, b *shardBatch) error {
 	if err := errors.Join(r.sink.Deliver(ctx, deliveries), context.Cause(ctx)); err != nil {
 		return err
 	}
+	r.undelivered.Add(-int64(len(b.records)))
 	b.records, b.inputs = b.records[:0], b.inputs[:0]
 	if unkept == nil {
 		return nil

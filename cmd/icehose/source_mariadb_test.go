@@ -61,6 +61,22 @@ func TestMariaDBCatalog(t *testing.T) {
 			t.Errorf("icehose %s: status %d: %s", test.args, status, out)
 		}
 	}
+	// Its row is in the log before the floor, and a reload would not see it.
+	if db, err = mysql.Open(server.DSN("shop")); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{"XA START 'a'", "INSERT INTO item VALUES (1, 'x', NULL)", "XA END 'a'", "XA PREPARE 'a'"} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if out, status := run("resync", "start", "shop.item", "--again"); status != 2 || !strings.Contains(out, "1 XA transactions are prepared") {
+		t.Errorf("resync while one is prepared: status %d: %s", status, out)
+	}
 	p, err := catalog.Load(filepath.Join(dir, "pipeline.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,9 @@
 //	time         15:04:05.000000
 //	timestamp    2006-01-02T15:04:05.000000
 //	timestamptz  2006-01-02T15:04:05.000000Z, in UTC
-//	string       itself; a char(n) without the blanks at its end
+//	string       itself; a char(n) without the blanks at its end; a number or a
+//	             MySQL time whose source_type has a scale with as many fraction
+//	             digits, or more where they are not zero
 //	uuid         lower case, with dashes
 //	fixed,binary lower-case hexadecimal; a MySQL binary(n) with the zeros at its end
 //
@@ -21,6 +23,8 @@
 package canon
 
 import (
+	"strings"
+
 	"icehose/catalog"
 )
 
@@ -59,9 +63,20 @@ type ValueError struct {
 	Column  string
 	Type    catalog.Type
 	Problem Problem
+	// Kind says what kind of value is out of range, where that is known: one of
+	// the constants below, or empty.
+	Kind string
 }
+
+// The kinds of dates and times that no lake type holds.
+const (
+	ZeroDate     = "a date whose year, month or day is zero"
+	InfiniteDate = "an infinite date"
+	EarlyDate    = "a date before the year 1"
+	LateDate     = "a date after the year 9999"
+)
 
 // Error implements error.
 func (e *ValueError) Error() string {
-	return "coerce " + e.Column + " to " + e.Type.String() + ": " + string(e.Problem)
+	return "coerce " + e.Column + " to " + e.Type.String() + ": " + strings.TrimSuffix(string(e.Problem)+": "+e.Kind, ": ")
 }

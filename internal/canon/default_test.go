@@ -19,10 +19,10 @@ func TestDefaultsOfTheFile(t *testing.T) {
 		"2020-02-29", "2021-02-29", "0000-00-00", "0001-01-01", "20-01-01", "2020-2-29", "01:02:03", "1:02:03", "24:00:00", "01:02:03.5", "01:02:03,5", "01:02:03.1234567",
 		"2020-02-29 01:02:03", "2020-02-29T01:02:03Z", "2020-02-29T01:02:03+02:00", "2020-02-29 01:02:03.5-01:30", "0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-01:00",
 		"A0EEBC99-9c0b-4ef8-bb6d-6bb9bd380a11", "a0eebc999c0b4ef8bb6d6bb9bd380a11", "abc", "abcd", "\xff",
-		"T", "10:30", "2020-02-29 01:02:03+00", "2020-02-29T01:02:03.25-0730", "2020-02-29 01:02", `\x6162`,
+		"T", "10:30", "2020-02-29 01:02:03+00", "2020-02-29T01:02:03.25-0730", "2020-02-29 01:02", `\x6162`, "-0:00:00.50", "838:59:59.1234",
 	}
 	for _, column := range []string{
-		"boolean", "int", "long", "float", "double", "decimal(9,2)", "decimal(38,0)", "date", "time", "timestamp", "timestamptz", "string", "string, source_type: char(3)", "uuid", "fixed[2]", "binary", "binary, source_type: binary(4)",
+		"boolean", "int", "long", "float", "double", "decimal(9,2)", "decimal(38,0)", "date", "time", "timestamp", "timestamptz", "string", "string, source_type: char(3)", `string, source_type: "decimal(60,2)"`, "string, source_type: time(3)", "uuid", "fixed[2]", "binary", "binary, source_type: binary(4)",
 	} {
 		typ, more, _ := strings.Cut(column, ", ")
 		taken := 0

@@ -55,6 +55,25 @@ func cutDate(s []byte) (year, month, day int, rest []byte, p Problem) {
 	return year, month, day, s[10:], ""
 }
 
+// kindOfDate says why the date at the beginning of a text is out of range;
+// empty where something else is.
+func kindOfDate(s []byte) string {
+	n := digits(s)
+	switch {
+	case string(s) == "infinity" || string(s) == "-infinity":
+		return InfiniteDate
+	case bytes.HasSuffix(s, []byte(" BC")):
+		return EarlyDate
+	case n > 4:
+		return LateDate
+	case n == 4 && len(s) >= 10 && (hasOnlyZeros(s[:4]) || hasOnlyZeros(s[5:7]) || hasOnlyZeros(s[8:10])):
+		return ZeroDate
+	}
+	return ""
+}
+
+func hasOnlyZeros(s []byte) bool { return len(bytes.TrimLeft(s, "0")) == 0 }
+
 // cutClock reads HH:MM:SS[.fraction][zone] to the end of s.
 func cutClock(s []byte, round bool) (c clock, p Problem) {
 	if len(s) < 8 || s[2] != ':' || s[5] != ':' {

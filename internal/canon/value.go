@@ -5,46 +5,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 
 	"icehose/catalog"
 )
-
-// A Column is a column made ready: what every value of it asks, looked up once.
-type Column struct {
-	column      *catalog.Column
-	round, null bool // the losses that the pipeline file allows
-	padded      bool
-	numeric     bool // a text of the digits of a number that no decimal can hold
-	width       int  // in bytes, to which binary values are padded; 0 for none
-}
-
-// Prepare makes a column ready.
-func Prepare(c *catalog.Column) Column {
-	return Column{
-		column: c, round: slices.Contains(c.AllowLossy, catalog.LossRound), null: slices.Contains(c.AllowLossy, catalog.LossNull),
-		padded: catalog.PaddedChar(c.SourceType), width: catalog.PaddedBinary(c.SourceType),
-		numeric: c.Type.Kind == catalog.String && exactNumber(c.SourceType),
-	}
-}
-
-// exactNumber reports whether a source_type is one whose values are exact
-// decimal numbers, in an engine's words or in those of DMS.
-func exactNumber(sourceType string) bool {
-	base, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(sourceType), "dms:"), "(")
-	words := strings.Fields(base) // decimal(65,2) unsigned, numeric unsigned
-	return len(words) > 0 && slices.Contains([]string{"numeric", "decimal", "dec", "fixed", "number"}, words[0])
-}
-
-// IsItself reports whether the canonical text of every text that is valid
-// Unicode is that text.
-func (c *Column) IsItself() bool {
-	return c.column.Type.Kind == catalog.String && !c.padded && !c.numeric
-}
-
-// IsTrimmed reports whether the canonical text of every valid text is that
-// text without the blanks at its end.
-func (c *Column) IsTrimmed() bool { return c.column.Type.Kind == catalog.String && c.padded }
 
 // AppendValue is Append with the column's allowed losses applied: with
 // catalog.LossNull a value that the type cannot hold is null, and null says so.
@@ -57,7 +21,15 @@ func (c *Column) AppendValue(dst []byte, form Form, text []byte) (out []byte, nu
 	case (p == OutOfRange || p == Inexact) && c.null:
 		return dst, true, nil
 	}
-	return dst, false, &ValueError{Column: c.column.Name, Type: c.column.Type, Problem: p}
+	return dst, false, c.valueError(text, p)
+}
+
+func (c *Column) valueError(text []byte, p Problem) error {
+	e := &ValueError{Column: c.column.Name, Type: c.column.Type, Problem: p}
+	if k := e.Type.Kind; p == OutOfRange && (k == catalog.Date || k == catalog.Timestamp || k == catalog.TimestampTZ) {
+		e.Kind = kindOfDate(text)
+	}
+	return e
 }
 
 // AppendValue is Column.AppendValue for one value.
@@ -70,7 +42,7 @@ func AppendValue(dst []byte, c *catalog.Column, form Form, text []byte) (out []b
 func (c *Column) Append(dst []byte, form Form, text []byte) ([]byte, error) {
 	out, p := c.appendText(dst, form, text)
 	if p != "" {
-		return dst, &ValueError{Column: c.column.Name, Type: c.column.Type, Problem: p}
+		return dst, c.valueError(text, p)
 	}
 	return out, nil
 }
@@ -108,6 +80,9 @@ func (c *Column) appendText(dst []byte, form Form, text []byte) ([]byte, Problem
 	case catalog.String:
 		if c.numeric && form == Record && hasExponent(text) {
 			return dst, Damaged
+		}
+		if c.fixed.Is() && utf8.Valid(text) {
+			return c.fixed.Append(dst, text), ""
 		}
 		return appendString(dst, text, c.padded)
 	case catalog.UUID:

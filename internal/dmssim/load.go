@@ -2,6 +2,7 @@ package dmssim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,7 +89,9 @@ func (t *Task) beginLoad(ctx context.Context, l *load) error {
 			return err
 		}
 		l.conn = conn
-		if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+		// The lock comes before the snapshot: one from before the table is rewritten finds no rows.
+		begin := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE ONLY " + l.table.quoted() + " IN ACCESS SHARE MODE"
+		if _, err := conn.Exec(ctx, begin); err != nil {
 			return fmt.Errorf("open snapshot: %w", err)
 		}
 	}
@@ -97,10 +100,41 @@ func (t *Task) beginLoad(ctx context.Context, l *load) error {
 		columns[i] = pgx.Identifier{c.Name}.Sanitize()
 	}
 	l.cursor = pgx.Identifier{l.table.FullName()}.Sanitize()
-	_, err := l.conn.Exec(ctx, fmt.Sprintf("DECLARE %s NO SCROLL CURSOR FOR SELECT %s FROM ONLY %s",
-		l.cursor, strings.Join(columns, ", "), pgx.Identifier{l.table.Schema, l.table.Name}.Sanitize()))
+	_, err := l.conn.Exec(ctx, fmt.Sprintf("DECLARE %s NO SCROLL CURSOR FOR SELECT %s FROM ONLY %s", l.cursor, strings.Join(columns, ", "), l.table.quoted()))
 	if err != nil {
 		return fmt.Errorf("open cursor: %w", err)
+	}
+	if l.shared {
+		return t.checkUnaltered(ctx, l.table)
+	}
+	return nil
+}
+
+func (t *Table) quoted() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+
+// checkUnaltered refuses a table that was rewritten after the slot's snapshot was
+// taken: its rows from before cannot be read any more, and the log does not have
+// them. To lock all tables would keep everybody from altering them until the last
+// is loaded; and to lock them before there is a slot could keep the slot waiting
+// for a transaction that waits for a lock. The cursor is open, so the table stays as
+// it is now.
+func (t *Task) checkUnaltered(ctx context.Context, table *Table) error {
+	names := make([]string, len(table.Columns))
+	for i, c := range table.Columns {
+		names[i] = c.Name
+	}
+	const files = `SELECT coalesce((SELECT concat_ws(' ', c.oid, c.relfilenode, (SELECT string_agg(a.attnum || ' ' || a.attname, ' ' ORDER BY a.attnum)
+			FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($3) AND NOT a.attisdropped))
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2), '')`
+	var then, now string
+	if err := t.snapshot.QueryRow(ctx, files, table.Schema, table.Name, names).Scan(&then); err != nil {
+		return fmt.Errorf("look for its file: %w", err)
+	}
+	if err := t.conn.QueryRow(ctx, files, table.Schema, table.Name, names).Scan(&now); err != nil {
+		return fmt.Errorf("look for its file: %w", err)
+	}
+	if now != then {
+		return errors.New("the table was rewritten (ALTER TABLE, TRUNCATE, VACUUM FULL, CLUSTER) since the slot was made, and its rows from before cannot be read any more: capture again")
 	}
 	return nil
 }
@@ -157,7 +191,8 @@ func (l *load) end(ctx context.Context) error {
 	if !l.shared {
 		return conn.Close(ctx)
 	}
-	if conn.IsClosed() || l.cursor == "" {
+	const failed = 'E' // a transaction whose cursors are gone
+	if conn.IsClosed() || l.cursor == "" || conn.PgConn().TxStatus() == failed {
 		return nil
 	}
 	if _, err := conn.Exec(ctx, "CLOSE "+l.cursor); err != nil {

@@ -21,7 +21,7 @@ type csvFile struct {
 	state  csvState
 }
 
-func newCSV(r io.Reader) *csvFile { return &csvFile{in: bufio.NewReaderSize(r, 1<<16), line: 1} }
+func newCSV(r io.Reader) *csvFile { return &csvFile{in: newText(r), line: 1} }
 
 // readHeader must be called once, before next.
 func (d *csvFile) readHeader() ([][]byte, error) {

@@ -2,7 +2,8 @@
 // table, written by the source's own tools or by capture.
 //
 // In comes a directory with a file SCHEMA.TABLE.ndjson or SCHEMA.TABLE.csv for
-// each table, plain or compressed (.zst, .gz), in any row order:
+// each table, plain or compressed (.zst, .gz), in any row order, in UTF-8 with a
+// byte order mark or without:
 //
 //	ndjson  one JSON object a line, column -> the text that the database
 //	        writes for the value (value::text), as a JSON string, or null
@@ -20,6 +21,7 @@
 package dump
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -194,6 +196,16 @@ func newDecoder(format string, in io.Reader, f *fields) (decoder, error) {
 		return nil, err
 	}
 	return d, f.place(header)
+}
+
+// newText reads a file without the byte order mark that some programs write
+// before UTF-8: it is no part of the first name.
+func newText(r io.Reader) *bufio.Reader {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
+		_, _ = in.Discard(len(mark)) // it is there
+	}
+	return in
 }
 
 // checkEvery is after how many rows a scan looks whether it was cancelled.

@@ -22,7 +22,7 @@ type ndjson struct {
 	text []byte // unescaped strings of the current line
 }
 
-func newNDJSON(r io.Reader) *ndjson { return &ndjson{in: bufio.NewReaderSize(r, 1<<16)} }
+func newNDJSON(r io.Reader) *ndjson { return &ndjson{in: newText(r)} }
 
 // next implements decoder. Lines of nothing but space are passed over.
 func (d *ndjson) next(rec *record) error {
@@ -79,6 +79,9 @@ func (d *ndjson) parse(rec *record, line []byte) error {
 		}
 		v := value{null: s.null()}
 		if !v.null {
+			if !s.quoted() {
+				return fmt.Errorf("%w, or null: values are the database's texts (value::text), numbers and booleans in quotes too", s.fail("want a string"))
+			}
 			if v.text, err = d.string(&s); err != nil {
 				return err
 			}
@@ -149,6 +152,12 @@ func (s *scanner) null() bool {
 		return true
 	}
 	return false
+}
+
+// quoted reports whether a string comes next, and consumes space before it.
+func (s *scanner) quoted() bool {
+	s.space()
+	return s.at < len(s.line) && s.line[s.at] == '"'
 }
 
 func (s *scanner) end() error {

@@ -14,8 +14,9 @@ import (
 
 // ReadFile yields the rows of one dump file, in either format, for others than
 // reconcile: the texts of the columns that place chooses among the names, nil
-// for NULL, valid until the next row. place is called for the first row and
-// whenever the names change; it returns the place in names of each column.
+// for NULL, valid until the next row. place is called for the header or the
+// first row, and whenever the names change; it returns the place in names of
+// each column.
 func ReadFile(ctx context.Context, path string, place func(names []string) ([]int, error)) iter.Seq2[[][]byte, error] {
 	return func(yield func([][]byte, error) bool) {
 		in, err := kinesis.Open(path)
@@ -24,16 +25,12 @@ func ReadFile(ctx context.Context, path string, place func(names []string) ([]in
 			return
 		}
 		defer in.Close() //nolint:errcheck // a file that was only read has nothing left to say
-		var d decoder = newNDJSON(in)
-		if FormatOf(path) == extCSV {
-			csv := newCSV(in)
-			if _, err := csv.readHeader(); err != nil {
-				yield(nil, fmt.Errorf("read dump: %s: line 1: %w", filepath.Base(path), err))
-				return
-			}
-			d = csv
-		}
 		r := recordPicker{place: place}
+		d, err := r.open(FormatOf(path), in)
+		if err != nil {
+			yield(nil, fmt.Errorf("read dump: %s: line 1: %w", filepath.Base(path), err))
+			return
+		}
 		var rec record
 		for n := 0; ; n++ {
 			if n%checkEvery == 0 && ctx.Err() != nil {
@@ -79,16 +76,36 @@ type recordPicker struct {
 	row    [][]byte
 }
 
+// open returns the decoder of a file. A header is checked at once: without rows
+// nothing else would.
+func (r *recordPicker) open(format string, in io.Reader) (decoder, error) {
+	if format != extCSV {
+		return newNDJSON(in), nil
+	}
+	d := newCSV(in)
+	header, err := d.readHeader()
+	if err != nil {
+		return nil, err
+	}
+	return d, r.see(header)
+}
+
+// see finds the columns among names, if they are others than before.
+func (r *recordPicker) see(names [][]byte) (err error) {
+	if r.same(names) {
+		return nil
+	}
+	r.names = r.names[:0]
+	for _, name := range names {
+		r.names = append(r.names, string(name))
+	}
+	r.places, err = r.place(r.names)
+	return err
+}
+
 func (r *recordPicker) pick(rec *record) error {
-	if !r.same(rec.names) {
-		r.names = r.names[:0]
-		for _, name := range rec.names {
-			r.names = append(r.names, string(name))
-		}
-		var err error
-		if r.places, err = r.place(r.names); err != nil {
-			return err
-		}
+	if err := r.see(rec.names); err != nil {
+		return err
 	}
 	r.row = r.row[:0]
 	for _, at := range r.places {

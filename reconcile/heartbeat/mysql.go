@@ -2,7 +2,6 @@ package heartbeat
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	source "icehose/catalog/mysql"
 	"icehose/reconcile/mysql"
 )
 
@@ -51,31 +51,25 @@ func dialMySQL(ctx context.Context, s *Source, o *Options) (connection, error) {
 // check implements connection.
 func (c *mysqlConn) check(ctx context.Context) error {
 	s := c.source
-	var kind string
-	var engine sql.NullString
-	err := c.conn.QueryRowContext(ctx, "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", s.Schema, s.Table).Scan(&kind, &engine)
+	t, err := source.FindTable(ctx, c.conn, s.Schema, s.Table)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	case errors.Is(err, source.ErrNoTable):
 		return s.missing()
 	case err != nil:
 		return fmt.Errorf("check table %s: %w", s.Name(), mysql.Clean(err))
-	case kind != "BASE TABLE":
+	case t.Kind != "BASE TABLE":
 		return s.refuse("want a table of its own: no view, and no history of its rows")
-	case !mysql.Transactional(engine.String):
-		return s.refuse("its storage engine %s has no snapshots: want InnoDB", engine.String)
+	case !mysql.Transactional(t.Engine):
+		return s.refuse("its storage engine %s has no snapshots: want InnoDB", t.Engine)
 	}
-	var triggers int
-	if err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?", s.Schema, s.Table).Scan(&triggers); err != nil {
-		return fmt.Errorf("check table %s: list triggers: %w", s.Name(), mysql.Clean(err))
+	triggers, err := t.Triggers(ctx, c.conn)
+	if err != nil {
+		return fmt.Errorf("check table %s: %w", s.Name(), mysql.Clean(err))
 	}
-	if triggers > 0 {
+	if len(triggers) > 0 {
 		return s.refuse("it has triggers, which may write elsewhere")
 	}
-	columns, err := c.columns(ctx)
-	if err != nil {
-		return fmt.Errorf("check table %s: list columns: %w", s.Name(), mysql.Clean(err))
-	}
-	key, at, err := s.shape(columns)
+	key, at, err := s.shape(mysqlColumns(t))
 	if err != nil {
 		return err
 	}
@@ -93,26 +87,17 @@ func (c *mysqlConn) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *mysqlConn) columns(ctx context.Context) (columns []column, err error) {
-	rows, err := c.conn.QueryContext(ctx, `SELECT c.COLUMN_NAME, c.COLUMN_TYPE, LOWER(c.DATA_TYPE), c.COLUMN_KEY = 'PRI' AND
-			(SELECT COUNT(*) FROM information_schema.STATISTICS i WHERE i.TABLE_SCHEMA = c.TABLE_SCHEMA AND i.TABLE_NAME = c.TABLE_NAME AND i.INDEX_NAME = 'PRIMARY') = 1,
-			c.EXTRA LIKE '%STORED%' OR c.EXTRA LIKE '%VIRTUAL%'
-		FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? ORDER BY c.ORDINAL_POSITION`, c.source.Schema, c.source.Table)
-	if err != nil {
-		return nil, err
+func mysqlColumns(t *source.Table) (columns []column) {
+	for _, c := range t.Columns {
+		columns = append(columns, column{
+			name: c.Name, typ: c.Declared,
+			key:     slices.Equal(t.Key, []string{c.Name}),
+			made:    strings.Contains(c.Extra, "STORED") || strings.Contains(c.Extra, "VIRTUAL"),
+			integer: slices.Contains([]string{"smallint", "mediumint", "int", "bigint"}, c.DataType),
+			time:    c.DataType == "timestamp",
+		})
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var d column
-		var base string
-		if err := rows.Scan(&d.name, &d.typ, &base, &d.key, &d.made); err != nil {
-			return nil, err
-		}
-		d.integer = slices.Contains([]string{"smallint", "mediumint", "int", "bigint"}, base)
-		d.time = base == "timestamp"
-		columns = append(columns, d)
-	}
-	return columns, rows.Err()
+	return columns
 }
 
 // mysqlStrangers asks for rows that no beat would reach.

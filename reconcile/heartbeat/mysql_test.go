@@ -26,7 +26,7 @@ func TestMySQL(t *testing.T) {
 // shop makes a database anew, in which everything is, and opens it with all rights.
 func shop(t *testing.T, server *mariadbtest.Server) *sql.DB {
 	t.Helper()
-	db, err := catalogmysql.Open(server.DSN("") + "?multiStatements=true&parseTime=true")
+	db, err := catalogmysql.Open(server.DSN("") + "?multiStatements=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,15 @@ func execMySQL(t *testing.T, db *sql.DB, statements string) {
 func everyMySQL(t *testing.T, db *sql.DB) (n int, oldest, newest time.Time) {
 	t.Helper()
 	var past bool
-	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*), MIN(at), MAX(at), MAX(at) <= SYSDATE(6) FROM shop.heartbeat").Scan(&n, &oldest, &newest, &past); err != nil {
+	var first, last string
+	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*), MIN(at), MAX(at), MAX(at) <= SYSDATE(6) FROM shop.heartbeat").Scan(&n, &first, &last, &past); err != nil {
 		t.Fatal(err)
+	}
+	for text, at := range map[*string]*time.Time{&first: &oldest, &last: &newest} {
+		var err error
+		if *at, err = time.Parse(time.DateTime, *text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !past {
 		t.Errorf("a time of %v is later than the server's clock", newest)
@@ -61,7 +68,7 @@ func everyMySQL(t *testing.T, db *sql.DB) (n int, oldest, newest time.Time) {
 func testMySQLRows(t *testing.T, server *mariadbtest.Server) {
 	t.Helper()
 	db := shop(t, server)
-	execMySQL(t, db, "CREATE OR REPLACE USER keeper; CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n')")
+	execMySQL(t, db, "CREATE OR REPLACE USER keeper; CREATE TABLE Heartbeat (id bigint PRIMARY KEY); CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n')")
 	s := find(t, asAccount(server.DSN("shop"), "keeper"), "heartbeat")
 	execMySQL(t, db, s.Define().String())
 	before := time.Time{}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"icehose/catalog"
 	"icehose/cdc"
@@ -20,12 +19,8 @@ import (
 func (v *view) changelog(ctx context.Context, part reconcile.Part) iter.Seq2[stampedRow, error] {
 	return func(yield func(stampedRow, error) bool) {
 		t := v.table
-		columns, data := t.LakeColumns()
-		key := make([]int, len(t.Key))
-		for i, name := range t.Key {
-			key[i] = slices.IndexFunc(columns[:data], func(c catalog.Column) bool { return c.Name == name })
-		}
-		folder := sink.NewFolder(key, columns[:data])
+		c := newChange(t)
+		folder := sink.FolderOf(t, c.columns[:c.values])
 		if err := v.fold(ctx, part, folder); err != nil {
 			yield(stampedRow{}, err)
 			return
@@ -41,7 +36,7 @@ func (v *view) changelog(ctx context.Context, part reconcile.Part) iter.Seq2[sta
 				return
 			}
 			position = append(position[:0], row.Position...)
-			if !yield(stampedRow{row.Values, position}, nil) {
+			if !yield(stampedRow{row.Values[:c.data], position}, nil) {
 				return
 			}
 		}
@@ -83,6 +78,7 @@ func (v *view) fold(ctx context.Context, part reconcile.Part, folder *sink.Folde
 type change struct {
 	columns []catalog.Column // the data columns, then the metadata that the fold needs
 	data    int
+	values  int // number of columns that are folded: with the commit time where that orders
 	key     int // number of key columns
 	absent  []int
 }
@@ -90,6 +86,10 @@ type change struct {
 func newChange(t *catalog.Table) *change {
 	lake, data := t.LakeColumns()
 	c := &change{data: data, key: len(t.Key), columns: slices.Clone(lake[:data])}
+	if t.SharesPositions() {
+		c.columns = append(c.columns, catalog.Column{Name: catalog.ColumnCommittedAt, Type: catalog.Type{Kind: catalog.TimestampTZ}})
+	}
+	c.values = len(c.columns)
 	for _, name := range []string{catalog.ColumnPosition, catalog.ColumnOperation, catalog.ColumnOldKey, catalog.ColumnAbsent} {
 		c.columns = append(c.columns, catalog.Column{Name: name, Type: catalog.Type{Kind: catalog.String}})
 	}
@@ -99,8 +99,8 @@ func newChange(t *catalog.Table) *change {
 // foldRow makes what the fold takes of one row's texts. It aliases them, and
 // c until the next call.
 func (c *change) foldRow(texts [][]byte) (sink.FoldRow, error) {
-	position, operation, oldKey, absent := texts[c.data], texts[c.data+1], texts[c.data+2], texts[c.data+3]
-	row := sink.FoldRow{Position: cdc.Position(position), Values: texts[:c.data]}
+	position, operation, oldKey, absent := texts[c.values], texts[c.values+1], texts[c.values+2], texts[c.values+3]
+	row := sink.FoldRow{Position: cdc.Position(position), Values: texts[:c.values]}
 	if !row.Position.Valid() {
 		return row, fmt.Errorf("column %s: not a position", catalog.ColumnPosition)
 	}
@@ -112,9 +112,10 @@ func (c *change) foldRow(texts [][]byte) (sink.FoldRow, error) {
 	if row.OldKey, err = c.oldKeyOf(oldKey); err != nil {
 		return row, fmt.Errorf("column %s: %w", catalog.ColumnOldKey, err)
 	}
-	if row.Absent, err = c.absentOf(absent); err != nil {
-		return row, fmt.Errorf("column %s: %w", catalog.ColumnAbsent, err)
+	if c.absent, err = catalog.AppendAbsent(c.absent[:0], c.columns[:c.data], absent); err != nil {
+		return row, err
 	}
+	row.Absent = c.absent
 	return row, nil
 }
 
@@ -147,20 +148,4 @@ func (c *change) oldKeyOf(text []byte) ([][]byte, error) {
 		}
 	}
 	return key, nil
-}
-
-// absentOf reads the names of columns, separated by commas.
-func (c *change) absentOf(text []byte) ([]int, error) {
-	c.absent = c.absent[:0]
-	if len(text) == 0 {
-		return nil, nil
-	}
-	for name := range strings.SplitSeq(string(text), ",") {
-		at := slices.IndexFunc(c.columns[:c.data], func(column catalog.Column) bool { return column.Name == name })
-		if at < 0 {
-			return nil, errors.New("not the name of a column")
-		}
-		c.absent = append(c.absent, at)
-	}
-	return c.absent, nil
 }

@@ -280,7 +280,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"old key", with(old, "hush"), "column cdc_old_key: not a JSON array of strings"},
 		{"old key of numbers", with(old, "[1]"), "column cdc_old_key: not a JSON array of strings"},
 		{"old key of two", with(old, `["hush","hush"]`), "column cdc_old_key: 2 texts for 1 key columns"},
-		{"absent", with(absent, "note,hush"), "column cdc_absent: not the name of a column"},
+		{"absent", with(absent, "note,hush!"), "cdc_absent is not a list of names of columns"},
 		{"null key", with(0, "NULL"), "key column id is null"},
 	}
 	for _, tt := range tests {

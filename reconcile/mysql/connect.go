@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -61,15 +60,7 @@ func Clean(err error) error { return clean(err) }
 
 // open opens a pool that keeps no connection for later.
 func open(dsn string) (*sql.DB, error) {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return nil, errors.New("open source: the connection string is not a URL") // the error would show the password
-	}
-	parameters := u.Query()
-	parameters.Set("interpolateParams", "true") // the other protocol has no texts
-	parameters.Del("parseTime")
-	u.RawQuery = parameters.Encode()
-	db, err := mysql.Open(u.String())
+	db, err := mysql.Open(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open source: %w", err)
 	}

@@ -35,6 +35,12 @@ func TestReadsWhatALoadDoes(t *testing.T) {
 			"",
 		},
 		{
+			"a table beside it whose name differs by case", "CREATE TABLE t (id int PRIMARY KEY, name int); CREATE TABLE T (name int PRIMARY KEY, id int); INSERT INTO t VALUES (1, 20); INSERT INTO T VALUES (2, 3)",
+			"{name: id, type: int}, {name: name, type: int}",
+			[]string{"1", "20"},
+			"",
+		},
+		{
 			"a name that another column takes", "CREATE TABLE t (id int PRIMARY KEY, name int)",
 			"{name: id, type: int}, {name: name_b, source: name, type: int}, {name: name, type: int}", nil, "the source has no column name",
 		},

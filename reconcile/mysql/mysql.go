@@ -32,9 +32,8 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/go-sql-driver/mysql"
-
 	"icehose/catalog"
+	source "icehose/catalog/mysql"
 	"icehose/cdc"
 	"icehose/reconcile"
 )
@@ -174,13 +173,7 @@ func (r *Reader) close(conn *sql.Conn) {
 
 // clean takes values out of an error of the server.
 func clean(err error) error {
-	if fromServer, ok := errors.AsType[*driver.MySQLError](err); ok {
-		switch fromServer.Number {
-		case 1264, 1265, 1292, 1366, 1406, 1525: // messages about values quote them
-			return fmt.Errorf("the server refuses a value (error %d)", fromServer.Number)
-		}
-	}
-	return err
+	return source.WithoutValues(err)
 }
 
 // State implements reconcile.Reader. The mark is the end of the binary log; a

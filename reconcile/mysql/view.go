@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"icehose/catalog"
+	source "icehose/catalog/mysql"
 	"icehose/internal/canon"
 	"icehose/internal/canon/canonsql"
 	"icehose/reconcile"
@@ -48,40 +49,23 @@ func (v *view) Close() error {
 
 // describe finds the table and its columns. MySQL's information schema has no
 // snapshot: a table that is altered meanwhile makes its statements fail.
-func (v *view) describe(ctx context.Context) (err error) {
+func (v *view) describe(ctx context.Context) error {
 	schema, name, ok := strings.Cut(v.table.Source, ".")
 	if !ok {
 		return errors.New("find table: its name has no schema")
 	}
-	var engine sql.NullString
-	var estimate sql.NullInt64
-	err = v.conn.QueryRowContext(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
-		schema, name).Scan(&schema, &name, &engine, &estimate)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return errors.New("find table: the source has none of this name, or the account may not see it")
-	case err != nil:
-		return fmt.Errorf("find table: %w", clean(err))
-	case !Transactional(engine.String):
-		return fmt.Errorf("find table: its storage engine %s has no snapshots", engine.String)
-	}
-	v.name = canonsql.QuoteMySQL(schema) + "." + canonsql.QuoteMySQL(name)
-	v.pinned.Rows = estimate.Int64
-	rows, err := v.conn.QueryContext(ctx, "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, name)
+	t, err := source.FindTable(ctx, v.conn, schema, name)
 	if err != nil {
-		return fmt.Errorf("list columns: %w", clean(err))
+		return clean(err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	if !Transactional(t.Engine) {
+		return fmt.Errorf("find table: its storage engine %s has no snapshots", t.Engine)
+	}
+	v.name = canonsql.QuoteMySQL(t.Schema) + "." + canonsql.QuoteMySQL(t.Name)
+	v.pinned.Rows = t.Rows.Int64
 	var names, types []string
-	for rows.Next() {
-		var column, typ string
-		if err := rows.Scan(&column, &typ); err != nil {
-			return fmt.Errorf("list columns: %w", clean(err))
-		}
-		names, types = append(names, column), append(types, typ)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("list columns: %w", clean(err))
+	for _, c := range t.Columns {
+		names, types = append(names, c.Name), append(types, c.Declared)
 	}
 	return v.match(names, types)
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"icehose/catalog"
+	source "icehose/catalog/postgres"
 	"icehose/cdc"
 	"icehose/reconcile"
 )
@@ -35,6 +36,10 @@ func (v *view) open(ctx context.Context, exact bool) error {
 	if err != nil {
 		return err
 	}
+	if err := v.find(ctx); err != nil {
+		return err
+	}
+	locked := v.oid
 	log := &reconcile.LogRange{}
 	begun := false
 	switch {
@@ -43,7 +48,10 @@ func (v *view) open(ctx context.Context, exact bool) error {
 			return err
 		}
 	case exact:
-		at, ok := v.reader.slotSnapshot(ctx, v.conn)
+		at, ok, err := v.slotSnapshot(ctx)
+		if err != nil {
+			return err
+		}
 		if ok {
 			log.Low, log.High, begun = &at, at, true
 			break
@@ -57,17 +65,12 @@ func (v *view) open(ctx context.Context, exact bool) error {
 		}
 	}
 	if !begun {
-		if _, err := v.conn.Exec(ctx, beginReading); err != nil {
-			return clean(err)
-		}
-	}
-	if err := v.describe(ctx); err != nil {
-		return err
-	}
-	if v.pinned.Through != nil && !v.assumed {
-		if err := v.heard(ctx); err != nil {
+		if err := v.begin(ctx); err != nil {
 			return err
 		}
+	}
+	if err := v.look(ctx, locked); err != nil {
+		return err
 	}
 	// Read in the transaction, so after its snapshot.
 	end := "pg_current_wal_insert_lsn()"
@@ -87,6 +90,21 @@ func (v *view) open(ctx context.Context, exact bool) error {
 	}
 	v.pinned.Log = log
 	v.nameMoment()
+	return nil
+}
+
+// look describes the table in the snapshot, and checks that it is the one that
+// was locked before it and that the source has heard of what it follows.
+func (v *view) look(ctx context.Context, locked uint32) error {
+	if err := v.describe(ctx); err != nil {
+		return err
+	}
+	if err := v.checkLocks(ctx, locked); err != nil {
+		return err
+	}
+	if v.pinned.Through != nil && !v.assumed {
+		return v.heard(ctx)
+	}
 	return nil
 }
 
@@ -117,6 +135,51 @@ const replayedEnd = "pg_last_wal_replay_lsn()"
 
 const beginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+// begin begins a transaction that has the table locked before it has a snapshot:
+// one from before an ALTER TABLE that rewrites the table, or a TRUNCATE, would find
+// no rows in it.
+func (v *view) begin(ctx context.Context) error {
+	_, err := v.conn.Exec(ctx, beginReading+v.lock())
+	const denied = "42501"
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == denied {
+		return fmt.Errorf("lock table: %w: grant the account SELECT on the whole table", clean(err))
+	}
+	if err != nil {
+		return fmt.Errorf("lock table: %w", clean(err))
+	}
+	return nil
+}
+
+// lock is the SQL that keeps the table as it is until the transaction has ended.
+// Of a table with partitions, and of a view, it locks what they read. A
+// materialized view or a foreign table has no such lock: nothing streams those.
+func (d *description) lock() string {
+	switch d.kind {
+	case "r", "p", "v":
+		return "; LOCK TABLE " + d.from + " IN ACCESS SHARE MODE"
+	}
+	return ""
+}
+
+// checkLocks refuses a table that is not the one that was locked, or has got a
+// partition since.
+func (v *view) checkLocks(ctx context.Context, locked uint32) error {
+	if v.oid != locked {
+		return errors.New("find table: another has taken its name while it was opened: compare again")
+	}
+	if v.kind != "r" && v.kind != "p" {
+		return nil
+	}
+	name, err := source.Unlocked(ctx, v.conn, v.oid)
+	if err != nil {
+		return clean(err)
+	}
+	if name != "" {
+		return fmt.Errorf("lock table: the partition %s was attached while it was opened: compare again", name)
+	}
+	return nil
+}
+
 // logEnd reads a place in the log.
 func (v *view) logEnd(ctx context.Context, function string) (cdc.Body, error) {
 	var text string
@@ -133,24 +196,26 @@ func (v *view) logEnd(ctx context.Context, function string) (cdc.Body, error) {
 // slotSnapshot begins a transaction at the snapshot that a temporary logical
 // slot exports, whose place in the log is exact. ok is false when the account
 // may not have a slot, no connection is free for it, the server has none left or
-// a transaction runs for too long: then nothing was begun.
-func (r *Reader) slotSnapshot(ctx context.Context, conn *pgx.Conn) (at cdc.Body, ok bool) {
+// a transaction runs for too long, which may be one that waits for the table's
+// lock: then nothing is begun.
+func (v *view) slotSnapshot(ctx context.Context) (at cdc.Body, ok bool, err error) {
+	r := v.reader
 	if !r.server.logical {
-		return at, false
+		return at, false, nil
 	}
 	select {
 	case <-r.free:
 		defer func() { r.free <- struct{}{} }()
 	default:
-		return at, false
+		return at, false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.Patience)
+	patient, cancel := context.WithTimeout(ctx, r.options.Patience)
 	defer cancel()
 	config := r.config.Config.Copy()
 	config.RuntimeParams["replication"] = "database"
-	replication, err := pgconn.ConnectConfig(ctx, config)
+	replication, err := pgconn.ConnectConfig(patient, config)
 	if err != nil {
-		return at, false
+		return at, false, nil // it can do without
 	}
 	// The slot goes with its connection, the transaction keeps the snapshot.
 	defer func() {
@@ -158,30 +223,42 @@ func (r *Reader) slotSnapshot(ctx context.Context, conn *pgx.Conn) (at cdc.Body,
 		defer cancel()
 		_ = replication.Close(ctx)
 	}()
+	if err := v.begin(ctx); err != nil {
+		return at, false, err
+	}
+	at, snapshot, ok := newSlot(patient, replication)
+	if ok {
+		if _, err := v.conn.Exec(ctx, setSnapshot(snapshot)); err == nil {
+			return at, true, nil
+		}
+	}
+	if _, err := v.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		return at, false, clean(err)
+	}
+	return at, false, nil
+}
+
+// newSlot makes a temporary slot, and returns its place in the log and its snapshot.
+func newSlot(ctx context.Context, replication *pgconn.PgConn) (at cdc.Body, snapshot string, ok bool) {
 	var suffix [8]byte
 	if _, err := rand.Read(suffix[:]); err != nil {
-		return at, false
+		return at, "", false
 	}
 	slot, err := pglogrepl.CreateReplicationSlot(ctx, replication, "icehose_reconcile_"+hex.EncodeToString(suffix[:]), "pgoutput",
 		pglogrepl.CreateReplicationSlotOptions{Temporary: true, SnapshotAction: "EXPORT_SNAPSHOT", Mode: pglogrepl.LogicalReplication})
 	if err != nil {
-		return at, false
+		return at, "", false
 	}
 	lsn, err := pglogrepl.ParseLSN(slot.ConsistentPoint)
 	if err != nil {
-		return at, false
+		return at, "", false
 	}
-	if _, err := conn.Exec(ctx, beginAt(slot.SnapshotName)); err != nil {
-		return at, false
-	}
-	return cdc.Body{Hi: uint64(lsn)}, true
+	return cdc.Body{Hi: uint64(lsn)}, slot.SnapshotName, true
 }
 
-// beginAt begins a transaction at an exported snapshot. The name is the
-// server's, of hexadecimal digits and dashes.
-func beginAt(snapshot string) string {
-	return beginReading + "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
-}
+// setSnapshot gives a transaction an exported snapshot. The name is the server's,
+// of hexadecimal digits and dashes.
+func setSnapshot(snapshot string) string { return "SET TRANSACTION SNAPSHOT '" + snapshot + "'" }
 
 // waitOut reads a place in the log and waits until every transaction that ran
 // then has ended: a snapshot from now on has all that was committed below it.

@@ -31,6 +31,14 @@ type description struct {
 
 // describe finds the table and its columns at the moment of the transaction.
 func (v *view) describe(ctx context.Context) error {
+	if err := v.find(ctx); err != nil {
+		return err
+	}
+	return v.describeColumns(ctx)
+}
+
+// find finds the table.
+func (v *view) find(ctx context.Context) error {
 	d := &v.description
 	var oid uint32
 	var schema, name, kind string
@@ -65,7 +73,7 @@ func (v *view) describe(ctx context.Context) error {
 		d.from = "ONLY " + d.from // as a load: the log has rows of tables that inherit from it as changes of those
 	}
 	d.stamped = d.kind == "r" || d.kind == "p" || d.kind == "m"
-	return v.describeColumns(ctx)
+	return nil
 }
 
 // rowsOf guesses the rows of a table that may never have been analysed.

@@ -132,7 +132,12 @@ func (v *view) join(ctx context.Context) (*pgx.Conn, error) {
 		v.reader.close(ctx, conn)
 		return nil, fmt.Errorf("share snapshot: %w", clean(err))
 	}
-	if _, err := conn.Exec(ctx, beginAt(snapshot)); err != nil {
+	begin := beginReading + "; " + setSnapshot(snapshot)
+	if lock := v.lock(); lock != "" {
+		// Who waits to alter the table waits for the view, and must not be waited for.
+		begin += lock + " NOWAIT"
+	}
+	if _, err := conn.Exec(ctx, begin); err != nil {
 		v.reader.close(ctx, conn)
 		return nil, ctx.Err()
 	}

@@ -30,7 +30,9 @@ type lakeCatalog struct {
 	icecatalog.Catalog
 	disk    *disk
 	buckets buckets
-	folder  string // of a lake in a folder, whose tables are below it
+	bases   bases
+	folder  string                                                // of a lake in a folder, whose tables are below it
+	locate  func(ctx context.Context, id table.Identifier) string // where the metadata of a table is, for errors; nil where the catalog reads it itself
 }
 
 // with returns a context in which the library uses the disk and the buckets.
@@ -52,7 +54,7 @@ func (c *lakeCatalog) CreateTable(ctx context.Context, id table.Identifier, sche
 func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*table.Table, error) {
 	t, err := c.Catalog.LoadTable(c.buckets.with(ctx), id)
 	if err != nil {
-		return nil, checkMoved(c.folder, id, err)
+		return nil, c.unreadable(ctx, id, checkMoved(c.folder, id, err))
 	}
 	if err := checkCopied(c.folder, t.Location()); err != nil {
 		return nil, err
@@ -61,7 +63,8 @@ func (c *lakeCatalog) LoadTable(ctx context.Context, id table.Identifier) (*tabl
 	if isLocal(t.Location()) {
 		files = func(context.Context) (iceio.IO, error) { return c.disk, nil }
 	}
-	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, c), nil
+	loaded := table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, nil)
+	return table.New(t.Identifier(), t.Metadata(), t.MetadataLocation(), files, &committer{lakeCatalog: c, base: loaded}), nil
 }
 
 // CommitTable implements table.CatalogIO. What it names is on the disk before.

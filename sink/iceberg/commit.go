@@ -54,6 +54,20 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) (*table.Table, er
 	if err != nil {
 		return nil, err
 	}
+	done, err := t.commitOn(ctx, current, b, beside)
+	if err != nil {
+		return nil, explain(ctx, current, err)
+	}
+	if b.Inserts.Len()+b.Deletes.Len() > 0 { // notes alone evolve nothing
+		t.pending.Store(false)
+	}
+	t.count(done)
+	t.newest.Store(done)
+	return done, nil
+}
+
+// commitOn commits a batch on top of current, beside files that were written.
+func (t *lakeTable) commitOn(ctx context.Context, current *table.Table, b *sink.Batch, beside []string) (*table.Table, error) {
 	tx := current.NewTransaction()
 	// Pinned to the snapshot just read, the library does not replay the commit
 	// on top of another writer's: the sink decides what to do then.
@@ -78,16 +92,7 @@ func (t *lakeTable) commit(ctx context.Context, b *sink.Batch) (*table.Table, er
 	if err := tx.SetProperties(b.Properties); err != nil {
 		return nil, err
 	}
-	done, err := tx.Commit(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if b.Inserts.Len()+b.Deletes.Len() > 0 { // notes alone evolve nothing
-		t.pending.Store(false)
-	}
-	t.count(done)
-	t.newest.Store(done)
-	return done, nil
+	return tx.Commit(ctx)
 }
 
 // writeBeside writes the files that go with a commit, and returns where they are.

@@ -29,13 +29,17 @@ func (t *lakeTable) copyOnWrite(ctx context.Context, tx *table.Transaction, targ
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
-	touched, err := t.touched(ctx, target, keys)
+	whole, guard, err := guarded(ctx, target)
 	if err != nil {
 		return fmt.Errorf("look for rows: %w", err)
 	}
+	touched, err := t.touched(ctx, whole, keys)
+	if err != nil {
+		return fmt.Errorf("look for rows: %w", guard.blame(ctx, err))
+	}
 	var kept iter.Seq2[arrow.RecordBatch, error]
 	if len(touched) > 0 {
-		kept = t.without(ctx, target, touched, keys)
+		kept = guard.blamed(ctx, t.without(ctx, whole, touched, keys))
 	}
 	files, err := t.writeRows(ctx, target, kept, b.Inserts)
 	if err != nil {

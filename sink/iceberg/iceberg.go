@@ -30,17 +30,15 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
-	sqlcat "github.com/apache/iceberg-go/catalog/sql"
 	"github.com/apache/iceberg-go/table"
-	_ "modernc.org/sqlite" // the driver called sqlite
 
 	"icehose/catalog"
 	lake "icehose/catalog/iceberg"
@@ -69,6 +67,9 @@ type Options struct {
 	// Properties are given to the storage of OpenSQLite in iceberg-go's words,
 	// such as s3.endpoint.
 	Properties map[string]string
+	// LockWait is how long opening a SQLite catalog, and each statement to it,
+	// waits for another process that has it locked; default 10 s.
+	LockWait time.Duration
 	// Retention says which snapshots stay when commits expire old ones.
 	Retention Retention
 	// Log receives what maintenance did; default none.
@@ -81,6 +82,9 @@ func (o *Options) defaults() {
 	}
 	if o.Sync == nil {
 		o.Sync = (*os.File).Sync
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = 10 * time.Second
 	}
 	if o.Parquet == nil {
 		o.Parquet = DefaultParquet()
@@ -134,7 +138,8 @@ type Store struct {
 	readOnly   bool
 	beside     bool // no lock
 	disk       *disk
-	pragma     string // of the SQLite catalog: whether it is forced to the disk
+	unsynced   bool          // the SQLite catalog is not forced to the disk
+	lockWait   time.Duration // for whoever has the SQLite catalog locked
 	parquet    map[string]string
 	retention  Retention
 	log        *slog.Logger
@@ -157,21 +162,17 @@ var ErrNoLake = errors.New("no lake there")
 
 // Names in the lake folder.
 const (
-	catalogFile   = "catalog.db"
-	lockFile      = "lock.db"
-	warehouse     = "warehouse"
-	catalogName   = "icehose"
-	catalogPragma = "_pragma=busy_timeout(10000)&_txlock=immediate"
-
-	catalogSynced   = "&_pragma=synchronous(FULL)"
-	catalogUnsynced = "&_pragma=synchronous(OFF)"
+	catalogFile = "catalog.db"
+	lockFile    = "lock.db"
+	warehouse   = "warehouse"
+	catalogName = "icehose"
 )
 
 func newStore(name string, o Options) *Store {
 	o.defaults()
 	useDisk()
 	useBuckets()
-	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: newDisk(o.Sync), pragma: catalogSynced, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
+	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: newDisk(o.Sync), lockWait: o.LockWait, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
 }
 
 // Open opens the lake in dir and creates it if there is none.
@@ -201,9 +202,7 @@ func OpenLake(l *lake.Lake, name string, o Options) (*Store, error) {
 
 func openFile(ctx context.Context, name, path, lockPath string, o Options) (*Store, error) {
 	s := newStore(name, o)
-	if o.Sync != nil {
-		s.pragma = catalogUnsynced
-	}
+	s.unsynced = o.Sync != nil
 	err := s.openFile(ctx, path, lockPath, o.Warehouse)
 	if err != nil {
 		return nil, fmt.Errorf("open lake %s: %w", name, oneLine(err))
@@ -258,44 +257,6 @@ func checkLost(catalog, folder string) error {
 	return fmt.Errorf("catalog %s is missing or empty, although %s holds tables: restore it, or choose another place", filepath.Base(catalog), folder)
 }
 
-func (s *Store) openCatalog(ctx context.Context, path string) error {
-	mode, create := "rwc", "true"
-	if s.readOnly {
-		mode, create = "ro", "false"
-	}
-	var err error
-	if s.db, err = sql.Open("sqlite", dataSource(path, mode)+"&"+catalogPragma+s.pragma); err != nil {
-		return fmt.Errorf("open catalog: %w", err)
-	}
-	var verdict string
-	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return fmt.Errorf("open catalog: %w", err)
-	}
-	if verdict != "ok" {
-		return errors.New("open catalog: " + filepath.Base(path) + " is damaged")
-	}
-	var begun bool
-	if err := s.db.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_master WHERE name = 'iceberg_tables'").Scan(&begun); err != nil {
-		return fmt.Errorf("open catalog: %w", err)
-	}
-	if folder := filepath.Join(s.dir, warehouse); !begun && s.location == fileURI(folder) {
-		if err := checkLost(path, folder); err != nil {
-			return err
-		}
-	}
-	properties := iceberg.Properties{"init_catalog_tables": create, "warehouse": s.location}
-	maps.Copy(properties, s.properties)
-	c, err := sqlcat.NewCatalog(catalogName, s.db, sqlcat.SQLite, properties)
-	if err != nil {
-		return fmt.Errorf("open catalog: %w", err)
-	}
-	s.catalog = &lakeCatalog{Catalog: c, disk: s.disk}
-	if s.location == fileURI(filepath.Join(s.dir, warehouse)) {
-		s.catalog.folder = s.dir
-	}
-	return nil
-}
-
 // Close gives the lake free for others. Tables of the store must not be used
 // afterwards.
 func (s *Store) Close() error {
@@ -327,11 +288,6 @@ func (s *Store) Tables() *lake.Lake {
 func fileURI(path string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	return u.String()
-}
-
-// dataSource names a SQLite database.
-func dataSource(path, mode string) string {
-	return fileURI(path) + "?mode=" + mode
 }
 
 // identifier is the table's name in the catalog.

@@ -77,6 +77,8 @@ func (k *keeper) due(live *liveFiles, current *table.Table) []*rewrite {
 // A rewritten is a rewrite whose files are written and not yet committed.
 type rewritten struct {
 	*rewrite
+	from    *table.Table // that is read, through the guard
+	guard   *guard
 	id      string
 	seq     int64 // of the snapshot that was read
 	data    []iceberg.DataFile
@@ -152,10 +154,14 @@ func removeFiles(ctx context.Context, current *table.Table, files []iceberg.Data
 // write writes the rows that are left, and the deletes that must go on.
 func (k *keeper) write(ctx context.Context, current *table.Table, w *rewritten) error {
 	planned := make(map[string]table.FileScanTask)
+	var err error
+	if w.from, w.guard, err = guarded(ctx, current); err != nil {
+		return fmt.Errorf("plan files: %w", err)
+	}
 	if len(w.rewrite.data) > 0 {
-		all, err := lake.Files(ctx, current.Scan())
+		all, err := lake.Files(ctx, w.from.Scan())
 		if err != nil {
-			return fmt.Errorf("plan files: %w", err)
+			return fmt.Errorf("plan files: %w", w.guard.blame(ctx, err))
 		}
 		for _, task := range all {
 			planned[task.File.FilePath()] = task
@@ -183,16 +189,16 @@ func (k *keeper) writeGroup(ctx context.Context, current *table.Table, w *rewrit
 	if err != nil {
 		return err
 	}
-	schema, rows, err := current.Scan(table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)).ReadTasks(ctx, tasks)
+	schema, rows, err := w.from.Scan(table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)).ReadTasks(ctx, tasks)
 	if err != nil {
-		return fmt.Errorf("rewrite data files: %w", err)
+		return fmt.Errorf("rewrite data files: %w", w.guard.blame(ctx, err))
 	}
 	// Small files make less than twice the target together; a large one stays one.
 	limit := 2 * k.m.TargetFileSize
 	for _, f := range group {
 		limit = max(limit, 2*f.file.FileSizeBytes())
 	}
-	files, err := writeFiles(ctx, current, schema, rows, table.WithTargetFileSize(limit))
+	files, err := writeFiles(ctx, current, schema, w.guard.blamed(ctx, rows), table.WithTargetFileSize(limit))
 	w.data = append(w.data, files...)
 	if err != nil {
 		return fmt.Errorf("rewrite data files: %w", err)

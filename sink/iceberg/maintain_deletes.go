@@ -68,7 +68,7 @@ func (k *keeper) writeDeletes(ctx context.Context, current *table.Table, w *rewr
 	seen := make(map[canon.Hash]struct{})
 	w.carried, err = key.write(ctx, current, seen, func(yield func(arrow.RecordBatch, error) bool) {
 		for _, f := range w.deletes {
-			for batch, err := range key.read(ctx, current, f.file) {
+			for batch, err := range w.guard.blamed(ctx, key.read(ctx, w.from, f.file)) {
 				if !yield(batch, err) || err != nil {
 					return
 				}
@@ -76,7 +76,7 @@ func (k *keeper) writeDeletes(ctx context.Context, current *table.Table, w *rewr
 		}
 	})
 	if err == nil && len(tasks) > 0 {
-		w.covers, err = key.write(ctx, current, seen, key.scan(ctx, current, tasks))
+		w.covers, err = key.write(ctx, current, seen, w.guard.blamed(ctx, key.scan(ctx, w.from, tasks)))
 	}
 	if err != nil {
 		return fmt.Errorf("carry deletes over: %w", err)

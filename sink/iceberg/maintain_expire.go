@@ -73,7 +73,7 @@ func (r Retention) of(t *table.Table) Retention {
 }
 
 // now is the time by the clock that snapshots got theirs from.
-func now() time.Time { return time.Now() } //nolint:forbidigo // the library asks no other
+func now() time.Time { return time.Now() } //nolint:forbidigo // the library and SQLite's driver ask no other
 
 // An expiry is which snapshots of a table go.
 type expiry struct {

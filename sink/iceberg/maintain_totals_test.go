@@ -13,6 +13,8 @@ import (
 	iceberglib "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"icehose/cdc"
+	"icehose/sink"
 	"icehose/sink/iceberg"
 )
 
@@ -97,8 +99,8 @@ func (w *workload) cutNewest(when string) {
 	w.write(newest, whole)
 }
 
-// A list of another engine that was cut before a sink went on is found, if the
-// engine counted right.
+// A list of another engine that was cut is found, if the engine counted right: by
+// maintenance, and by a sink before it goes on.
 func TestMaintainAfterTheirsWasCut(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "mirror", "", "")
@@ -108,11 +110,18 @@ func TestMaintainAfterTheirsWasCut(t *testing.T) {
 	w.appendAsOthers()
 	lists, _, _ := w.named()
 	theirs := lists[len(lists)-1]
-	w.cut(theirs)
-	w.commit(1, 40)
+	whole := w.cut(theirs)
+	w.deliver(1, cdc.Update)
+	w.wantDamaged(w.sink.Flush(t.Context()), theirs, "while a sink ran")
+	_, err := sink.Open(t.Context(), w.p, w.store, sink.Options{})
+	w.wantDamaged(err, theirs, "before a sink")
 	if _, err := w.store.Maintain(t.Context(), w.def, small); err == nil || !strings.Contains(err.Error(), theirs+" is damaged: it names 0 files") {
 		t.Errorf("maintained: %v", err)
 	}
+	w.write(theirs, whole)
+	w.open()
+	w.deliver(1, cdc.Update)
+	w.flush()
 }
 
 // The oldest snapshot of a line has nothing before it to compare with: the one

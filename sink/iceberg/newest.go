@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 )
 
 // NewestCommit returns the newest commit time of the source among the rows of
@@ -45,11 +46,14 @@ func (s *Store) newestCommit(ctx context.Context, t *catalog.Table, snapshotID i
 	if !ok {
 		return newest, nil
 	}
-	files, err := current.FS(ctx)
+	lists, err := lake.NewLists(ctx, current, isOurs)
 	if err != nil {
 		return newest, err
 	}
-	manifests, err := snapshot.Manifests(files)
+	manifests, err := lists.Of(snapshot)
+	if err == nil {
+		err = lists.Check(snapshot)
+	}
 	if err != nil {
 		return newest, err
 	}
@@ -57,7 +61,7 @@ func (s *Store) newestCommit(ctx context.Context, t *catalog.Table, snapshotID i
 		if m.ManifestContent() != iceberg.ManifestContentData {
 			continue
 		}
-		_, err := readManifest(files, m, func(e iceberg.ManifestEntry) {
+		_, err := readManifest(lists.FS(), m, func(e iceberg.ManifestEntry) {
 			// A timestamp's bound is its microseconds, little-endian.
 			if bound := e.DataFile().UpperBoundValues()[field.ID]; len(bound) == 8 {
 				if at := time.UnixMicro(int64(binary.LittleEndian.Uint64(bound))).UTC(); at.After(newest) {

@@ -31,8 +31,9 @@ func (s *Store) Snapshot(ctx context.Context, t *catalog.Table) (id int64, ok bo
 }
 
 // Scan yields the named columns of the rows that t has in a snapshot, 0 for
-// the current one, in the order of the names. A column that the table is to
-// get by its next commit is null. Memory is bounded by one batch
+// the current one, in the order of the names, with the columns that the table
+// has now, whenever the snapshot was made: one that was not there yet, or that the
+// table is to get by its next commit, is null. Memory is bounded by one batch
 // and the keys of the delete files that speak of one data file. A batch is
 // valid until the next one; Retain keeps it. A table without snapshots has no rows.
 func (s *Store) Scan(ctx context.Context, t *catalog.Table, snapshotID int64, columns []string) iter.Seq2[arrow.RecordBatch, error] {
@@ -107,21 +108,30 @@ func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 		}
 		options := []table.ScanOption{table.WithSelectedFields(columns...), table.WithRowFilter(filter), table.WithMaxConcurrency(1), table.WithArrowBatchSize(batchRows)}
 		if snapshotID != 0 && snapshotID != current.CurrentSnapshot().SnapshotID {
-			options = append(options, table.WithSnapshotID(snapshotID))
-		} else if seen, err := view(ctx, t, current); err == nil {
+			if current, err = earlier(current, snapshotID); err != nil {
+				fail(err)
+				return
+			}
+		}
+		if seen, err := view(ctx, t, current); err == nil {
 			current = seen
 		} else if !errors.Is(err, sink.ErrRefused) { // what was refused may still be read
 			fail(err)
 			return
 		}
-		_, batches, err := current.Scan(options...).ToArrowRecords(ctx)
+		current, guard, err := guarded(ctx, current)
 		if err != nil {
 			fail(err)
 			return
 		}
+		_, batches, err := current.Scan(options...).ToArrowRecords(ctx)
+		if err != nil {
+			fail(guard.blame(ctx, err))
+			return
+		}
 		for batch, err := range batches {
 			if err != nil {
-				fail(err)
+				fail(guard.blame(ctx, err))
 				return
 			}
 			if !yieldColumns(batch, columns, yield) {
@@ -129,6 +139,23 @@ func (s *Store) scan(ctx context.Context, t *catalog.Table, snapshotID int64, co
 			}
 		}
 	}
+}
+
+// earlier returns a table as if a snapshot were its newest one. A scan that names
+// the snapshot would have the columns of when it was made. Nothing is written.
+func earlier(current *table.Table, snapshotID int64) (*table.Table, error) {
+	builder, err := table.MetadataBuilderFromBase(current.Metadata(), current.MetadataLocation())
+	if err != nil {
+		return nil, err
+	}
+	if err := builder.SetSnapshotRef(table.MainBranch, snapshotID, table.BranchRef); err != nil {
+		return nil, err
+	}
+	metadata, err := builder.Build()
+	if err != nil {
+		return nil, err
+	}
+	return table.New(current.Identifier(), metadata, current.MetadataLocation(), current.FS, nil), nil
 }
 
 // partitionsText reports whether rows are placed by the texts of a column. The

@@ -13,14 +13,23 @@
 // of a snapshot is gone with its connections, so a load that was cut off starts
 // anew, at a new floor.
 //
+// No key occurs twice: a mirror that has two rows of one key is wrong from then
+// on, whatever changes come. So a load whose rows do not tell apart by the key of
+// the pipeline file fails, be it that files overlap or that the key is not one of
+// the source.
+//
 // Values go through package internal/canon as those of the transform do, masks
 // and allowed losses included, and never through a float64. One that its column
-// cannot hold fails the load, with the column and without the value.
+// cannot hold fails the load, with the column and without the value. So does a null in a column that is
+// not_null. The stream takes a null that a record shows for the source's; here it
+// is told, because a whole table can be read again when the file is put right, and
+// because files are written by many tools: an empty text is null in many a CSV.
 //
 // The readers of sources are in the folders below.
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +61,8 @@ type Snapshot struct {
 	Warnings []string
 	// Parts are the rows, each of them in exactly one part.
 	Parts []Part
+	// Names say what the parts are, such as files; nil if they have no names.
+	Names []string
 	// Close gives back what the snapshot holds.
 	Close func() error
 }
@@ -86,6 +97,13 @@ func Columns(t *catalog.Table) []*catalog.Column {
 // Options say how fast a load goes.
 type Options struct {
 	Parallel int // parts read at a time; default 1
+	// TrustKey leaves out the check that no key occurs twice. KeyMemory is of how
+	// many rows the check keeps in memory, 32 bytes each; default 2 million. What
+	// is beyond goes into KeyDir, 16 bytes a row; default: the system's folder for
+	// temporary files.
+	TrustKey  bool
+	KeyMemory int
+	KeyDir    string
 	// Rate bounds the rows read in a second; 0 for as many as can be.
 	Rate float64
 	// Now is the clock of Rate and of nothing else.
@@ -108,12 +126,16 @@ func Run(ctx context.Context, t *catalog.Table, epoch uint16, s *Snapshot, targe
 	return note, nil
 }
 
-func run(ctx context.Context, t *catalog.Table, epoch uint16, s *Snapshot, target Target, o *Options) (sink.LoadNote, error) {
+func run(ctx context.Context, t *catalog.Table, epoch uint16, s *Snapshot, target Target, o *Options) (_ sink.LoadNote, err error) {
 	position, err := cdc.LoadPosition(epoch, s.Floor, s.Since, cdc.Origin{})
 	if err != nil {
 		return sink.LoadNote{}, err
 	}
 	l := &loader{table: t, snapshot: s, epoch: epoch, position: position, options: o, pace: newPacer(o.Rate, o.Now)}
+	if len(t.Key) > 0 && !o.TrustKey {
+		l.keys = &keyCheck{limit: cmp.Or(o.KeyMemory, defaultKeyMemory), dir: o.KeyDir}
+		defer func() { err = errors.Join(err, l.keys.close()) }()
+	}
 	group, work := errgroup.WithContext(ctx)
 	for range max(1, min(o.Parallel, len(s.Parts))) {
 		group.Go(func() error {
@@ -125,6 +147,9 @@ func run(ctx context.Context, t *catalog.Table, epoch uint16, s *Snapshot, targe
 		})
 	}
 	if err := group.Wait(); err != nil {
+		return sink.LoadNote{}, err
+	}
+	if err := l.unique(ctx); err != nil {
 		return sink.LoadNote{}, err
 	}
 	note := sink.LoadNote{Position: position, Since: s.Since, Rows: l.count.Load()}
@@ -139,8 +164,21 @@ type loader struct {
 	position cdc.Position
 	options  *Options
 	pace     *pacer
+	keys     *keyCheck    // nil for none
 	next     atomic.Int64 // the part that nobody reads yet
 	count    atomic.Int64
+}
+
+// unique fails if a key occurs twice in what was read.
+func (l *loader) unique(ctx context.Context) error {
+	if l.keys == nil {
+		return nil
+	}
+	found, err := l.keys.find(ctx, l.options.Parallel)
+	if err != nil {
+		return err
+	}
+	return found.err(l.table, l.snapshot)
 }
 
 // countEvery is how many rows are counted, paced and told together.
@@ -173,13 +211,17 @@ func (l *loader) rows(ctx context.Context) (iter.Seq2[[][]byte, error], error) {
 func (l *loader) part(ctx context.Context, c *coder, part int, yield func([][]byte, error) bool) error {
 	c.begin(part)
 	n := int64(0)
+	var marks []keyMark
 	tell := func() error {
 		l.count.Add(n)
 		if l.options.Progress != nil {
 			l.options.Progress(n)
 		}
 		err := l.pace.wait(ctx, n)
-		n = 0
+		if err == nil && l.keys != nil {
+			err = l.keys.add(marks)
+		}
+		n, marks = 0, marks[:0]
 		return err
 	}
 	for values, err := range l.snapshot.Parts[part](ctx) {
@@ -188,7 +230,10 @@ func (l *loader) part(ctx context.Context, c *coder, part int, yield func([][]by
 		}
 		row, err := c.row(values)
 		if err != nil {
-			return err
+			return l.at(part, c.number, err)
+		}
+		if l.keys != nil {
+			marks = append(marks, newMark(c.key(), part))
 		}
 		if !yield(row, nil) {
 			return errStopped
@@ -200,4 +245,12 @@ func (l *loader) part(ctx context.Context, c *coder, part int, yield func([][]by
 		}
 	}
 	return tell()
+}
+
+// at says in which row of a part that has a name an error is, counted from one.
+func (l *loader) at(part int, number uint64, err error) error {
+	if l.snapshot.Names == nil {
+		return err
+	}
+	return fmt.Errorf("%s: row %d: %w", l.snapshot.Names[part], number, err)
 }

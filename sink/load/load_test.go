@@ -42,12 +42,28 @@ tables:
   mode: changelog
   key: [id]
   columns: [{name: id, type: long}]
+- source: s.pairs
+  mode: mirror
+  key: [b, a]
+  columns: [{name: a, type: string}, {name: b, type: string}]
+- source: s.strict
+  mode: mirror
+  key: [id]
+  columns:
+  - {name: id, type: long}
+  - {name: v, type: string, not_null: true}
+  - {name: n, type: int, not_null: true, default: 7}
+  - {name: lost, type: date, not_null: true, allow_lossy: ["null"]}
+  - {name: hidden, type: string, not_null: true, mask: "null"}
+- source: s.days
+  mode: changelog
+  columns: [{name: day, type: date}]
 - source: s.heap
   mode: changelog
   columns: [{name: v, type: string}]
 `
 
-func table(t *testing.T, name string) *catalog.Table {
+func table(t testing.TB, name string) *catalog.Table {
 	t.Helper()
 	p, err := catalog.Parse("pipeline.yaml", []byte(tables))
 	if err != nil {
@@ -88,6 +104,22 @@ func (g *target) Discard(ctx context.Context) error {
 	g.discarded = true
 	return ctx.Err()
 }
+
+// nowhere is a target that keeps nothing.
+type nowhere struct{ load.Target }
+
+func (nowhere) Write(_ context.Context, rows iter.Seq2[[][]byte, error]) error {
+	for _, err := range rows {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (nowhere) Commit(context.Context, sink.LoadNote) error { return nil }
+
+func (nowhere) Discard(context.Context) error { return nil }
 
 // texts copies a row; null is "NULL".
 func texts(row [][]byte) []string {
@@ -152,6 +184,10 @@ func TestRun(t *testing.T) {
 			want: [][]string{{"1", position, "NULL", "load", "NULL", "NULL"}, {"2", position, "NULL", "load", "NULL", "NULL"}},
 		},
 		"no rows": {table: "log"},
+		"nulls that not_null does not mean": {
+			table: "strict", parts: []load.Part{part([]string{"1", "", "7", "infinity", "NULL"})},
+			want: [][]string{{"1", "", "7", "NULL", "NULL", position, "NULL"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,14 +245,20 @@ func TestRunFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		table string
 		part  load.Part
+		names []string
 		mend  error
 		want  string
 	}{
 		"value that does not fit": {table: "log", part: part([]string{"1"}, []string{"9223372036854775808"}), want: "coerce id to long: out_of_range: change the column's type"},
+		"zero date":               {table: "days", part: part([]string{"2024-00-10"}), want: "out_of_range: a date whose year, month or day is zero (WHERE 0 IN (YEAR(day), MONTH(day), DAYOFMONTH(day)) finds such rows): change"},
 		"text that is no value":   {table: "log", part: part([]string{"hidden"}), want: "coerce id to long: invalid_value: look at the column's type"},
 		"key is null":             {table: "log", part: part([]string{"NULL"}), want: "key column id is null"},
+		"null where none is":      {table: "strict", part: part([]string{"1", "NULL", "7", "2026-02-03", "x"}), want: `column v is null, but not_null in the pipeline file: write an empty text with quotes ("") in CSV`},
+		"null for a default":      {table: "strict", part: part([]string{"1", "v", "NULL", "2026-02-03", "x"}), want: "column n is null, but not_null"},
+		"null, no value lost":     {table: "strict", part: part([]string{"1", "v", "7", "NULL", "x"}), want: "column lost is null, but not_null"},
 		"too few values":          {table: "log", part: part([]string{}), want: "0 values for 1 columns"},
 		"not text":                {table: "heap", part: part([]string{"\xff"}), want: "invalid_utf8: let it be replaced with allow_lossy: [replace]"},
+		"a file's name":           {table: "log", part: part([]string{"1"}, []string{"x"}), names: []string{"g.csv", "h.csv"}, want: "load table s.log: h.csv: row 2: coerce id"},
 		"source breaks off": {table: "heap", want: "load table s.heap: the source is gone", part: func(context.Context) iter.Seq2[[][]byte, error] {
 			return func(yield func([][]byte, error) bool) { _ = yield([][]byte{{'x'}}, nil) && yield(nil, broken) }
 		}},
@@ -225,7 +267,9 @@ func TestRunFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := target{commit: test.mend}
-			_, err := load.Run(t.Context(), table(t, test.table), 0, snapshot(part(), test.part), &got, load.Options{Parallel: 2})
+			s := snapshot(part(), test.part)
+			s.Names = test.names
+			_, err := load.Run(t.Context(), table(t, test.table), 0, s, &got, load.Options{Parallel: 2})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hidden") {
 				t.Errorf("error %v, want %q", err, test.want)
 			}

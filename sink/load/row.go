@@ -22,17 +22,19 @@ type coder struct {
 	snapshot *Snapshot
 	epoch    uint16
 	part     string // of a keyless table
-	number   uint64 // of the row in its part
+	number   uint64 // of rows of the part that were begun
 
 	lake [][]byte
 	text []byte // of the current row
 	ends []int  // per column: where its text ends; -1 for null
+	hash []byte // what key returns
 }
 
 type column struct {
 	*catalog.Column
 	canon   canon.Column
 	key     bool
+	notNull bool
 	replace bool
 }
 
@@ -42,6 +44,7 @@ func newCoder(t *catalog.Table, s *Snapshot, epoch uint16, position cdc.Position
 	for _, col := range Columns(t) {
 		c.columns = append(c.columns, column{
 			Column: col, canon: canon.Prepare(col), key: t.IsKey(col.Name), replace: slices.Contains(col.AllowLossy, catalog.LossInvalid),
+			notNull: col.NotNull && col.Mask != catalog.MaskNull,
 		})
 	}
 	if len(c.columns) != data {
@@ -66,6 +69,7 @@ func (c *coder) row(values [][]byte) ([][]byte, error) {
 		return nil, fmt.Errorf("read row: %d values for %d columns", len(values), len(c.columns))
 	}
 	c.text = c.text[:0]
+	c.number++
 	for i := range c.columns {
 		if err := c.value(i, values[i]); err != nil {
 			return nil, err
@@ -92,6 +96,9 @@ func (c *coder) row(values [][]byte) ([][]byte, error) {
 // value appends the text of one column.
 func (c *coder) value(i int, text []byte) error {
 	col := &c.columns[i]
+	if text == nil && col.notNull && !col.key {
+		return fmt.Errorf("column %s is null, but not_null in the pipeline file: write an empty text with quotes (\"\") in CSV; if the source has nulls, take not_null away", col.Name)
+	}
 	null := text == nil || col.Mask == catalog.MaskNull
 	if !null {
 		if col.replace && !utf8.Valid(text) {
@@ -127,6 +134,9 @@ func advise(err error) error {
 	case canon.Inexact:
 		return fmt.Errorf("%w: change the column's type in the pipeline file, or let it round with allow_lossy: [round]", err)
 	case canon.OutOfRange:
+		if value.Kind == canon.ZeroDate { // its key would be a value of the row
+			err = fmt.Errorf("%w (WHERE 0 IN (YEAR(%[2]s), MONTH(%[2]s), DAYOFMONTH(%[2]s)) finds such rows)", err, value.Column)
+		}
 		return fmt.Errorf("%w: change the column's type in the pipeline file, or let such values become null with allow_lossy: [null]", err)
 	case canon.BadUnicode:
 		return fmt.Errorf("%w: let it be replaced with allow_lossy: [replace]", err)
@@ -140,13 +150,23 @@ func replaceInvalid(text []byte) []byte {
 	return []byte(string([]rune(string(text))))
 }
 
+// key returns what the key of the current row is, in canonical fields.
+func (c *coder) key() []byte {
+	c.hash = c.hash[:0]
+	for i := range c.columns {
+		if c.columns[i].key {
+			c.hash = canon.AppendField(c.hash, c.lake[i])
+		}
+	}
+	return c.hash
+}
+
 // setPosition gives a row of a table without a key a position of its own: it is
 // what tells one row from another.
 func (c *coder) setPosition() error {
 	position, err := cdc.LoadPosition(c.epoch, c.snapshot.Floor, c.snapshot.Since, cdc.Origin{
-		Shard: c.part, Sequence: strconv.FormatUint(c.number, 10),
+		Shard: c.part, Sequence: strconv.FormatUint(c.number-1, 10),
 	})
-	c.number++
 	c.lake[len(c.columns)] = []byte(position)
 	return err
 }

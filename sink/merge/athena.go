@@ -71,7 +71,7 @@ type athenaRun struct {
 }
 
 func (r *athenaRun) run(ctx context.Context, t *catalog.Table, o Options) (*Result, error) {
-	p, err := newPlan(ctx, r.tables, t, o)
+	p, err := settledPlan(ctx, r.tables, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +146,9 @@ func addedRelations(p *plan, size int) []string {
 	to := strconv.FormatInt(p.to, 10)
 	switch {
 	case p.from == 0 && p.rebuild: // each statement would remove what is in no other
-		return artifact.Parts(p.t, to, 1)
+		return artifact.Parts(p.t, p.asOf(), 1)
 	case p.from == 0:
-		return artifact.Parts(p.t, to, p.parts)
+		return artifact.Parts(p.t, p.asOf(), p.parts)
 	case len(p.added) == 0:
 		return nil
 	}
@@ -196,7 +196,7 @@ func (r *athenaRun) applyAll(ctx context.Context, p *plan, relations []string) (
 	}
 	all := relations[0]
 	if len(relations) > 1 {
-		all = artifact.Parts(p.t, strconv.FormatInt(p.to, 10), 1)[0]
+		all = p.asOf()
 	}
 	values := artifact.MergeRange{Added: all, Position: p.position, Change: p.change.position, Time: p.change.seconds}
 	if highest, err = r.count(ctx, p, values.Fill(r.merge.Read)); err != nil {
@@ -224,7 +224,7 @@ func (r *athenaRun) apply(ctx context.Context, p *plan, added string) error {
 		expected = strconv.FormatInt(p.expected, 10)
 	}
 	values := artifact.MergeRange{
-		Added: added, Log: artifact.AsOfSnapshot(artifact.Athena, p.t, strconv.FormatInt(p.to, 10)),
+		Added: added, Log: p.asOf(),
 		Fence: artifact.Fence(artifact.Athena, p.t, expected), Rebuild: p.rebuild,
 	}
 	values.Changes = "(\n" + values.Fill(r.merge.Changes) + "\n)"

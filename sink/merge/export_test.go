@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
@@ -88,6 +89,39 @@ func CommitNotes(t testing.TB, store Store, def *catalog.Table, notes map[string
 	}
 	tx := current.NewTransaction()
 	if err := tx.Append(t.Context(), none, notes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RemoveFieldsNote takes off only that of the fields.
+func RemoveFieldsNote(t testing.TB, store Store, def *catalog.Table) {
+	t.Helper()
+	removeNotes(t, store, def, PropertyFields)
+}
+
+// MoveOnce takes one step of moving the columns of a current table, and reports
+// whether there was one to take.
+func MoveOnce(ctx context.Context, store Store, def *catalog.Table) (bool, error) {
+	p, err := newPlan(ctx, store.Tables().Tables, def, Options{})
+	if err != nil || len(p.moves) == 0 {
+		return false, err
+	}
+	return true, p.move(ctx)
+}
+
+// AddColumn adds a column of texts to a current table.
+func AddColumn(t testing.TB, store Store, def *catalog.Table, name string) {
+	t.Helper()
+	c := def.Current()
+	current, err := store.Tables().Tables.LoadTable(t.Context(), icecatalog.ToIdentifier(c.Database(), c.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := current.NewTransaction()
+	if err := tx.UpdateSchema(true, false).AddColumn([]string{name}, iceberg.PrimitiveTypes.String, "", false, nil).Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Commit(t.Context()); err != nil {

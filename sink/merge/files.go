@@ -29,7 +29,7 @@ func (p *plan) findFiles(ctx context.Context) error {
 	if _, err := files.of(ctx, p.log.Metadata().SnapshotByID(p.to)); err != nil {
 		return fmt.Errorf("list files of the changelog: %w", err)
 	}
-	p.scan = p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1))
+	p.scan = p.log.Scan(table.WithMaxConcurrency(1)) // of the snapshot to, which is the newest
 	if p.tasks, err = lake.Files(ctx, p.scan); err != nil {
 		return fmt.Errorf("list files of the changelog: %w", err)
 	}
@@ -194,7 +194,9 @@ func (p *plan) rows(ctx context.Context, tasks []table.FileScanTask, columns []c
 		names[i] = c.Name
 	}
 	return func(yield func([][]byte, error) bool) {
-		scan := p.log.Scan(table.WithSnapshotID(p.to), table.WithMaxConcurrency(1), table.WithSelectedFields(names...))
+		// With the columns that the table has now: a snapshot that is named is read
+		// with those that it had when it was made.
+		scan := p.log.Scan(table.WithMaxConcurrency(1), table.WithSelectedFields(names...))
 		_, batches, err := scan.ReadTasks(ctx, tasks)
 		if err != nil {
 			yield(nil, fmt.Errorf("read changelog: %w", err))

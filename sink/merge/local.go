@@ -50,7 +50,8 @@ func Local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 
 func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Result, error) {
 	tables := store.Tables().Tables
-	p, err := newPlan(ctx, tables, t, o)
+	o.whole = true
+	p, err := settledPlan(ctx, tables, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +90,11 @@ func local(ctx context.Context, store Store, t *catalog.Table, o Options) (*Resu
 	}
 	result.Changed = int64(batch.Inserts.Len())
 	result.Deleted = int64(m.gone)
+	if len(p.missing) > 0 && batch.Inserts.Len() == 0 && batch.Deletes.Len() == 0 { // a commit of rows would add them
+		if err := p.addMissing(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// Spark and Athena do not touch the commit id.
 	batch.Parent, batch.Snapshot, batch.ID = state.Properties[sink.PropertyCommit], &p.expected, rand.Text()
 	batch.Properties = p.notes(p.to, m.highest)
@@ -210,8 +216,12 @@ func unixSeconds(text []byte) (int64, error) {
 // left columns out: what one of them was, another may have inherited.
 func (m *localRun) addRelated(ctx context.Context, reader *sink.ChangelogReader) error {
 	if !slices.ContainsFunc(m.columns[:m.data], func(c catalog.Column) bool { return c.MayBeUnchanged }) {
-		return nil
+		return nil // else fold finds out
 	}
+	return m.addTied(ctx, reader)
+}
+
+func (m *localRun) addTied(ctx context.Context, reader *sink.ChangelogReader) error {
 	related := make(map[string][]string)
 	for values, err := range m.rows(ctx, m.tasks, m.columns) {
 		if err != nil {
@@ -221,7 +231,7 @@ func (m *localRun) addRelated(ctx context.Context, reader *sink.ChangelogReader)
 		if err != nil {
 			return err
 		}
-		if row.OldKey != nil && row.Operation != cdc.Delete && len(row.Absent) > 0 {
+		if inherits(&row) {
 			old, key := keyText(row.OldKey), keyText(pick(values, m.key))
 			related[old], related[key] = append(related[old], key), append(related[key], old)
 		}
@@ -250,27 +260,15 @@ func (m *localRun) fold(ctx context.Context) (map[string][][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The time of the commit is folded like a column that every change carries.
-	key := m.key
-	if len(m.t.Key) == 0 {
-		key = nil
-	}
-	folder := sink.NewFolder(key, append(slices.Clone(m.columns[:m.data]), m.columns[m.data+1]))
-	for passes := 1; passes == 1 || folder.Again(); passes++ {
-		for values, err := range m.rows(ctx, m.tasks, m.columns) {
-			if err != nil {
-				return nil, err
-			}
-			row, err := reader.Row(values)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-			}
-			if !m.needs(values, &row) {
-				continue
-			}
-			row.Values = append(slices.Clone(values[:m.data]), values[m.data+1])
-			folder.Add(row)
+	folder, tied, err := m.folder(ctx, reader)
+	if tied { // of a column that is not may_be_unchanged any more
+		if err := m.addTied(ctx, reader); err != nil {
+			return nil, err
 		}
+		folder, _, err = m.folder(ctx, reader)
+	}
+	if err != nil {
+		return nil, err
 	}
 	rows := make(map[string][][]byte)
 	for row, err := range folder.Rows() {
@@ -293,6 +291,38 @@ func (m *localRun) fold(ctx context.Context) (map[string][][]byte, error) {
 		rows[keyText(pick(out, m.currentKey()))] = out
 	}
 	return rows, nil
+}
+
+// folder folds the rows of the touched keys, and tells whether one of them is tied
+// to another key, see addRelated.
+func (m *localRun) folder(ctx context.Context, reader *sink.ChangelogReader) (folder *sink.Folder, tied bool, err error) {
+	// The time of the commit is folded like a column that every change carries.
+	folder = sink.FolderOf(m.t, append(slices.Clone(m.columns[:m.data]), m.columns[m.data+1]))
+	for passes := 1; passes == 1 || folder.Again(); passes++ {
+		for values, err := range m.rows(ctx, m.tasks, m.columns) {
+			if err != nil {
+				return nil, false, err
+			}
+			row, err := reader.Row(values)
+			if err != nil {
+				return nil, false, fmt.Errorf("%w: %w", ErrRefused, err)
+			}
+			if !m.needs(values, &row) {
+				continue
+			}
+			if m.keys != nil && inherits(&row) && (!m.keys[keyText(row.OldKey)] || !m.keys[keyText(pick(values, m.key))]) {
+				return nil, true, nil
+			}
+			row.Values = append(slices.Clone(values[:m.data]), values[m.data+1])
+			folder.Add(row)
+		}
+	}
+	return folder, false, nil
+}
+
+// inherits reports whether a row takes columns from the row of another key.
+func inherits(row *sink.FoldRow) bool {
+	return row.OldKey != nil && row.Operation != cdc.Delete && len(row.Absent) > 0
 }
 
 // needs reports whether a row belongs to a key that is folded.

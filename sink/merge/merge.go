@@ -56,6 +56,10 @@ type Options struct {
 	// other: it ends a statement after 30 minutes. Each reads the whole changelog.
 	// Default 1.
 	Parts int
+
+	// whole says that the engine writes whole rows, and so needs a current table
+	// that has no other columns than those of the changelog.
+	whole bool
 }
 
 // A Result says what a run did to one table.
@@ -93,6 +97,8 @@ type plan struct {
 	rebuild      bool
 	parts        int
 	missing      []catalog.Column // that the current table has not yet
+	moves        []lake.Action    // to be done with its columns before anything else
+	placed       []place          // its columns after that
 	scan         *table.Scan      // of the changelog at to
 	tasks        []table.FileScanTask
 	added        []table.FileScanTask // those of files with rows that from has not
@@ -128,6 +134,9 @@ func newPlan(ctx context.Context, tables lake.Tables, t *catalog.Table, o Option
 	if err := checkColumns(p.log, t); err != nil {
 		return nil, err
 	}
+	if err := lake.CheckMeaning(t, p.log); err != nil {
+		return nil, fmt.Errorf("%w: the changelog: %w", ErrRefused, err)
+	}
 	current := t.Current()
 	p.current, err = tables.LoadTable(ctx, icecatalog.ToIdentifier(current.Database(), current.Name()))
 	if err != nil && !errors.Is(err, icecatalog.ErrNoSuchTable) && !errors.Is(err, icecatalog.ErrNoSuchNamespace) {
@@ -139,7 +148,7 @@ func newPlan(ctx context.Context, tables lake.Tables, t *catalog.Table, o Option
 	if head := p.log.CurrentSnapshot(); head != nil {
 		p.to = head.SnapshotID
 	}
-	if err := p.readNotes(); err != nil {
+	if err := p.readNotes(o); err != nil {
 		return nil, err
 	}
 	return p, p.findFiles(ctx)
@@ -181,7 +190,7 @@ func (p *plan) done() bool { return p.to == 0 || p.to == p.from && !p.rebuild }
 
 func (p *plan) result() *Result {
 	name := func(t *catalog.Table) string { return t.Database() + "." + t.Name() }
-	return &Result{Table: name(p.t), Current: name(p.t.Current()), From: p.from, To: p.to}
+	return &Result{Table: name(p.t), Current: name(p.t.Current()), From: p.from, To: p.to, Warnings: unfinished(p.t)}
 }
 
 // A committer is a catalog that takes changes of a table's metadata.

@@ -62,7 +62,7 @@ func readNewest(text string) newest {
 }
 
 // readNotes finds out how far the current table is.
-func (p *plan) readNotes() error {
+func (p *plan) readNotes(o Options) error {
 	if p.current == nil {
 		return nil
 	}
@@ -72,15 +72,11 @@ func (p *plan) readNotes() error {
 	}
 	properties := p.current.Properties()
 	p.property = properties[PropertyMerged]
-	if noted, ok := properties[PropertyKey]; ok && noted != keyNote(p.t) {
-		return fmt.Errorf("%w: the current table was merged by the key (%s), the pipeline file says (%s): drop %s, and the next icehose merge makes it anew",
-			ErrRefused, noted, keyNote(p.t), p.result().Current)
+	if err := p.checkOwn(); err != nil {
+		return err
 	}
-	columns, _ := p.t.Current().LakeColumns()
-	for _, c := range columns {
-		if _, ok := p.current.Schema().FindFieldByName(c.Name); !ok {
-			p.missing = append(p.missing, c)
-		}
+	if err := p.readColumns(o); err != nil {
+		return err
 	}
 	if p.rebuild {
 		return nil
@@ -173,7 +169,7 @@ func keepsItsNote(s *table.Snapshot) bool {
 func (p *plan) notes(merged int64, highest string) map[string]string {
 	return map[string]string{
 		PropertyMerged: strconv.FormatInt(merged, 10), PropertyPosition: max(p.position, highest), PropertyKind: p.t.Position.String(),
-		PropertyKey: keyNote(p.t), PropertyColumns: columnsNote(p.t), PropertyChange: p.change.text(),
+		PropertyKey: keyNote(p.t), PropertyColumns: columnsNote(p.t), PropertyChange: p.change.text(), PropertyFields: p.fieldsNote(),
 	}
 }
 

@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 		"another key than before": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
 			run(t, store, def)
 			return pipeline(t, strings.Replace(mergetest.Pipeline, "key: [id]\n", "key: [id, v]\n", 1)).ByTarget("d", "plain")
-		}, "the current table was merged by the key (id), the pipeline file says (id,v): drop d.plain_folded, and the next icehose merge makes it anew"},
+		}, "its rows have the key before a key change as (id), and key: of the pipeline file says (id, v): they cannot be read by another key. Create the changelog anew, and load it"},
 		"changes with positions of two kinds": {func(t *testing.T, store *iceberg.Store) *catalog.Table {
 			run(t, store, def)
 			other := row

@@ -73,11 +73,9 @@ func columnBytes(of *table.Table, files []table.FileScanTask, columns []string) 
 			return 0, fmt.Errorf("file %s tells no sizes of its columns", files[i].File.FilePath())
 		}
 		for _, name := range columns {
-			field, ok := of.Schema().FindFieldByName(name)
-			if !ok {
-				return 0, fmt.Errorf("table has no column %s", name)
+			if field, ok := of.Schema().FindFieldByName(name); ok { // else the merge adds it
+				total += sizes[field.ID]
 			}
-			total += sizes[field.ID]
 		}
 		for _, list := range [][]iceberg.DataFile{files[i].DeleteFiles, files[i].EqualityDeleteFiles, files[i].DeletionVectorFiles} {
 			for _, d := range list {

@@ -16,6 +16,7 @@ import json
 import sys
 
 MERGED, POSITION, KIND, KEY = "icehose.merged-snapshot", "icehose.merged-position", "icehose.position-kind", "icehose.merged-key"
+LOG_KEY, LOG_ABSENT = "icehose.key", "icehose.absent"  # of the changelog
 COLUMNS, CHANGE, ONTO = "icehose.merged-columns", "icehose.merged-change", "icehose.merged-onto"
 TAG = "icehose_merged"
 ATTEMPTS = 3
@@ -127,7 +128,7 @@ def added(spark, spec, start, end):
     """The relation of the rows that the changelog gained."""
     log = spec["log"]
     if start is None:
-        return f"{log} VERSION AS OF {end}"
+        return as_of(spark, spec, end)
     # An incremental read goes from snapshot to snapshot, some of which may have
     # expired: the tag keeps only the first. It passes over those that replace
     # files, since they add no rows. One that overwrites, and yet adds files and
@@ -161,6 +162,20 @@ def check(spark, spec):
     for column in spec["columns"]:
         if column not in have:
             raise Refused(f"the changelog has no column {column}: icehose catalog apply adds it, or the table is no changelog")
+    properties = properties_of(spark, spec["log"])
+    key = properties.get(LOG_KEY, spec["key"])
+    if key != spec["key"]:
+        raise Refused(
+            f"the changelog was written by the key ({key}), the pipeline file says ({spec['key']}): a row that changed its key would stay under"
+            f" its old one too. Write key: [{key}]; or, if a key column was renamed, icehose catalog apply"
+        )
+    # A name that is none of the columns is that of one that is gone.
+    for column in properties.get(LOG_ABSENT, "").split(","):
+        if column in spec["columns"] and column not in spec["absent"] and column not in spec["key"].split(","):
+            raise Refused(
+                f"rows of the changelog may have left out column {column}, because it was may_be_unchanged: null there does not mean null."
+                f" Put may_be_unchanged: true back; if no row has {column} in cdc_absent, take it out of the property {LOG_ABSENT} of the changelog"
+            )
 
 
 def add_missing(spark, spec):
@@ -200,6 +215,7 @@ def note(spark, spec, noted, before):
     spark.sql(f"REFRESH TABLE {spec['current']}")
     if properties_of(spark, spec["current"]).get(MERGED) != before:
         return []
+    noted = {**noted, FIELDS: fields_note(spark, spec)}
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in noted.items())
     warnings = []
     for statement, harm in (
@@ -245,16 +261,12 @@ def attempt(spark, spec, rebuild):
     for table in (log, current):
         spark.sql(f"REFRESH TABLE {table}")
     end, expected = newest(spark, log), newest(spark, current)
-    result = {"table": spec["name"], "current": spec["current_name"], "from": 0, "to": end or 0, "read": 0, "changed": 0, "deleted": 0, "late": 0, "warnings": []}
+    result = {"table": spec["name"], "current": spec["current_name"], "from": 0, "to": end or 0, "read": 0, "changed": 0, "deleted": 0, "late": 0, "warnings": list(spec["warnings"])}
     if end is None:
         return result
+    while move_columns(spark, spec):
+        pass
     properties = properties_of(spark, current)
-    key = properties.get(KEY, spec["key"])
-    if key != spec["key"]:
-        raise Refused(
-            f"the current table was merged by the key ({key}), the pipeline file says ({spec['key']}): drop {spec['current_name']},"
-            " and the next merge makes it anew"
-        )
     kind = properties.get(KIND)
     start, position, change = None, "", ""
     if not rebuild:
@@ -285,7 +297,7 @@ def attempt(spark, spec, rebuild):
         return result
     highest, time = change.split(" ") if change else ("", NEVER)
     values = {
-        "added": added(spark, spec, start, end), "log": f"{log} VERSION AS OF {end}", "changes": "icehose_changes",
+        "added": added(spark, spec, start, end), "log": as_of(spark, spec, end), "changes": "icehose_changes",
         "fence": spec["no_fence"] if expected is None else fill(spec["fence"], {"current": str(expected)}),
         "position": position, "change": highest, "time": str(time), "rebuild": "true" if rebuild else "false",
     }
@@ -337,6 +349,7 @@ def merge(spark, spec, rebuild=False):
     """Merges one changelog; returns what was done, or raises."""
     check(spark, spec)
     spark.sql(spec["create"])
+    check_own(spark, spec)
     for n in range(1, ATTEMPTS + 1):
         try:
             return attempt(spark, spec, rebuild)

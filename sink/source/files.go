@@ -54,7 +54,8 @@ type Files struct {
 	// failures, which is a stream of its own, known by the file's name.
 	Redriven bool
 
-	checked map[string][]opening // what Check has seen
+	checked  map[string][]opening // what Check has seen
+	progress progress
 }
 
 var _ Source = (*Files)(nil)
@@ -119,6 +120,7 @@ func (f *Files) read(ctx context.Context, l *listing, n *numbering, yield func(R
 				c = &cursor{place: at}
 				l.cursors[at.path] = c
 			}
+			c.extent = f.progress.reading(at.path)
 			if err := f.readFile(ctx, l, c, n, yield); err != nil {
 				return err
 			}
@@ -150,10 +152,7 @@ func (f *Files) list(l *listing) ([]place, error) {
 		}
 		var group []place
 		for _, path := range paths {
-			same := path
-			if !strings.Contains(path, "..") { // else a link may lead elsewhere
-				same = filepath.Clean(path)
-			}
+			same := cleaned(path)
 			if taken[same] {
 				continue
 			}
@@ -228,7 +227,7 @@ func (f *Files) readInput(ctx context.Context, n *numbering, yield func(Record, 
 func (f *Files) readFile(ctx context.Context, l *listing, c *cursor, n *numbering, yield func(Record, error) bool) error {
 	info, err := os.Stat(c.place.path)
 	if err == nil && c.file != nil && c.read == 0 && !os.SameFile(c.file, info) && l.wasEmpty(c.file) {
-		*c = cursor{place: c.place} // with the other file nothing is lost
+		*c = cursor{place: c.place, extent: c.extent} // with the other file nothing is lost
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.file != nil:
@@ -279,6 +278,7 @@ func cutError(c *cursor, err error) error {
 // behind it are numbered after it.
 func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n *numbering, yield func(Record, error) bool) error {
 	lines := newLines(in)
+	defer c.note(in)
 	for {
 		text, err := lines.next()
 		whole := err == nil
@@ -296,6 +296,7 @@ func (f *Files) lines(ctx context.Context, c *cursor, in io.Reader, last bool, n
 			return errStop
 		}
 		c.read = c.seen
+		c.note(in)
 		if f.Follow {
 			c.mark.add(text)
 		}

@@ -22,12 +22,26 @@ type cursor struct {
 	file  os.FileInfo // as it was before it was last read; nil before that
 	mark  mark        // of what was read, when it is followed
 
+	extent *extent // that is told how far; nil where records are only counted
+
 	unended bool // the last line that was read has no end
 }
 
 // unchanged says that a file that was read has not been touched since.
 func (c *cursor) unchanged(now os.FileInfo) bool {
 	return os.SameFile(c.file, now) && c.file.Size() == now.Size() && (c.file.ModTime().Equal(now.ModTime()) || !now.Mode().IsRegular())
+}
+
+// note tells how far the file is read that in is of.
+func (c *cursor) note(in io.Reader) {
+	if c.extent == nil {
+		return
+	}
+	read := c.read
+	if packed, ok := in.(interface{ Taken() int64 }); ok {
+		read = packed.Taken()
+	}
+	c.extent.read.Store(read)
 }
 
 // open opens the file, which now describes, where the cursor stands. What comes

@@ -141,7 +141,10 @@ func mysqlDate(c *Column, name, text string) string {
 }
 
 func mysqlString(c *Column, name string) string {
+	fixed := catalog.FixedTextOf(c.SourceType)
 	switch {
+	case fixed.Is() && (fixed != catalog.FixedTextOf(c.Type.String()) || c.Type.Unsigned || !c.plain("decimal", "numeric", "time")):
+		return "" // the server's text has other digits, or zeros before them
 	case c.plain(mysqlTexts...) && catalog.PaddedChar(c.SourceType):
 		return "TRIM(TRAILING ' ' FROM " + mysqlChar(name) + ")"
 	case c.plain(mysqlTexts...), c.plain("time", "uuid", "inet4", "inet6", "decimal", "numeric"), c.isMySQLInteger():

@@ -146,6 +146,9 @@ func postgresDecimal(c *Column, name string) string {
 func postgresString(c *Column, name string) string {
 	padded := catalog.PaddedChar(c.SourceType)
 	blank := c.plain("character", "bpchar")
+	if fixed := catalog.FixedTextOf(c.SourceType); fixed.Is() && (fixed != catalog.FixedTextOf(c.Type.String()) || !c.plain("numeric")) {
+		return "" // the server's text has other digits
+	}
 	switch {
 	case blank && padded, c.plain("text", "character varying", "name", "json", "jsonb", "xml", "uuid", "interval", "bit", "bit varying") && !padded:
 		return name + "::text" // of a character it cuts the blanks

@@ -6,7 +6,8 @@
 // not do the first), each reading ranges of the primary key. The lock is held
 // until all of them are open, which takes milliseconds, and the floor is the
 // end of the binary log at that time: exactly the changes below it are in the
-// rows.
+// rows. It is taken when no XA transaction is prepared that was before the lock:
+// what such a one changed is in the log, and not in the rows.
 //
 // The table must be InnoDB's: other engines have no snapshots. Texts are the
 // server's own, in UTC; FLOAT is read as a double, since the server rounds its
@@ -70,7 +71,6 @@ type reader struct {
 
 func (r *reader) open(ctx context.Context) (*load.Snapshot, error) {
 	schema, name, _ := strings.Cut(r.table.Source, ".")
-	r.name = quote(schema) + "." + quote(name)
 	s := &load.Snapshot{Form: canon.MySQL, Close: r.close}
 	if err := r.find(ctx, schema, name, s); err != nil {
 		return nil, err
@@ -97,48 +97,37 @@ func (r *reader) close() error {
 
 // find finds the table, its columns and its key.
 func (r *reader) find(ctx context.Context, schema, name string, s *load.Snapshot) error {
-	var engine, version string
-	var rows sql.NullInt64
-	err := r.db.QueryRowContext(ctx, `SELECT COALESCE(ENGINE, ''), TABLE_ROWS, VERSION() FROM information_schema.TABLES
-		WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')`, schema, name).Scan(&engine, &rows, &version)
+	t, err := source.FindTable(ctx, r.db, schema, name)
+	if err != nil {
+		return err
+	}
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return errors.New("the source has no table of this name")
-	case err != nil:
-		return fmt.Errorf("find table: %w", err)
-	case !strings.EqualFold(engine, "InnoDB"):
-		return fmt.Errorf("engine %s has no snapshots: load from a dump that was made while nobody wrote", engine)
+	case t.Kind != "BASE TABLE" && t.Kind != "SYSTEM VERSIONED":
+		return fmt.Errorf("find table: it is a %s, and a load reads tables", t.Kind)
+	case !strings.EqualFold(t.Engine, "InnoDB"):
+		return fmt.Errorf("engine %s has no snapshots: load from a dump that was made while nobody wrote", t.Engine)
+	}
+	var version string
+	if err := r.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return fmt.Errorf("read version: %w", err)
 	}
 	r.mariaDB = strings.Contains(version, "MariaDB")
-	if s.Estimate = -1; rows.Valid {
-		s.Estimate = rows.Int64
+	r.name = quote(t.Schema) + "." + quote(t.Name)
+	if s.Estimate = -1; t.Rows.Valid {
+		s.Estimate = t.Rows.Int64
 	}
-	return r.findColumns(ctx, schema, name)
+	return r.findColumns(t)
 }
 
-func (r *reader) findColumns(ctx context.Context, schema, name string) (err error) {
-	rows, err := r.db.QueryContext(ctx, `SELECT c.COLUMN_NAME, c.DATA_TYPE, COALESCE(s.SEQ_IN_INDEX, 0) FROM information_schema.COLUMNS c
-		LEFT JOIN information_schema.STATISTICS s ON s.TABLE_SCHEMA = c.TABLE_SCHEMA AND s.TABLE_NAME = c.TABLE_NAME
-			AND s.COLUMN_NAME = c.COLUMN_NAME AND s.INDEX_NAME = 'PRIMARY'
-		WHERE c.TABLE_SCHEMA = ? AND c.TABLE_NAME = ? ORDER BY c.ORDINAL_POSITION`, schema, name)
-	if err != nil {
-		return fmt.Errorf("find columns: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	var names, types []string
-	for rows.Next() {
-		var column, kind string
-		var place int
-		if err := rows.Scan(&column, &kind, &place); err != nil {
-			return fmt.Errorf("find columns: %w", err)
+func (r *reader) findColumns(t *source.Table) error {
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+		// Parts are ranges, in none of which a null is; an index of beginnings has no
+		// order of whole values.
+		if len(t.Key) > 0 && c.Name == t.Key[0] && !c.Nullable && !t.KeyBegins {
+			r.key = newKeyColumn(quote(c.Name), c.DataType)
 		}
-		names, types = append(names, column), append(types, strings.ToLower(kind))
-		if place == 1 {
-			r.key = &keyColumn{name: quote(column), integer: strings.HasSuffix(strings.ToLower(kind), "int")}
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("find columns: %w", err)
 	}
 	columns := load.Columns(r.table)
 	places, err := r.table.PlaceColumns(names)
@@ -147,7 +136,7 @@ func (r *reader) findColumns(ctx context.Context, schema, name string) (err erro
 	}
 	list := make([]string, len(places))
 	for i, at := range places {
-		list[i] = expression(columns[i], quote(names[at]), types[at])
+		list[i] = expression(columns[i], quote(names[at]), t.Columns[at].DataType)
 	}
 	r.columns = strings.Join(list, ", ")
 	return nil
@@ -186,7 +175,7 @@ func (r *reader) pin(ctx context.Context, s *load.Snapshot) error {
 		return err
 	}
 	r.conns = append(r.conns, locker)
-	if err := r.lock(ctx, locker); err != nil {
+	if err := r.hold(ctx, locker); err != nil {
 		return err
 	}
 	for _, conn := range r.conns[:r.options.Parallel] {
@@ -216,35 +205,17 @@ func (r *reader) connect(ctx context.Context) (*sql.Conn, error) {
 		}
 	}
 	// A reader that is held up must not lose its connection.
-	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION time_zone = '+00:00', sql_mode = '', transaction_isolation = 'REPEATABLE-READ', "+
-		"lock_wait_timeout = %d, net_write_timeout = 86400, wait_timeout = 86400%s", max(1, int(r.options.LockTimeout.Seconds())), limit))
+	const settings = "SET SESSION time_zone = '+00:00', sql_mode = '', %s = 'REPEATABLE-READ', " +
+		"lock_wait_timeout = %d, net_write_timeout = 86400, wait_timeout = 86400%s"
+	wait := max(1, int(r.options.LockTimeout.Seconds()))
+	_, err = conn.ExecContext(ctx, fmt.Sprintf(settings, "transaction_isolation", wait, limit))
 	if serverError(err) == 1193 { // MariaDB before 11.1 has another name for it
-		_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION time_zone = '+00:00', sql_mode = '', tx_isolation = 'REPEATABLE-READ', "+
-			"lock_wait_timeout = %d, net_write_timeout = 86400, wait_timeout = 86400%s", max(1, int(r.options.LockTimeout.Seconds())), limit))
+		_, err = conn.ExecContext(ctx, fmt.Sprintf(settings, "tx_isolation", wait, limit))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect: %w", err), conn.Close())
 	}
 	return conn, nil
-}
-
-// lock keeps writers of the table out until UNLOCK TABLES.
-func (r *reader) lock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "LOCK TABLES "+r.name+" READ")
-	if !denied(err) {
-		if err != nil {
-			return fmt.Errorf("lock the table for a moment: %w", err)
-		}
-		return nil
-	}
-	_, err = conn.ExecContext(ctx, "FLUSH TABLES WITH READ LOCK")
-	if denied(err) {
-		return fmt.Errorf("lock the table for a moment: the account needs LOCK TABLES on it, or RELOAD: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("lock all tables for a moment: %w", err)
-	}
-	return nil
 }
 
 func serverError(err error) uint16 {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,13 +74,16 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	def := p.BySource("s", "all")
-	parts, n, err := parquet.Open([]string{path, path}, def)
+	parts, n, err := parquet.Open([]string{path, path}, def, parquet.Options{})
 	if err != nil || n != 4 || len(parts) != 4 {
 		t.Fatalf("%d parts of %d rows, %v", len(parts), n, err)
 	}
 	var got [][]string
-	for _, part := range parts[:2] {
-		for row, err := range part(t.Context()) {
+	for i, part := range parts[:2] {
+		if part.Name != path+", row group "+strconv.Itoa(i) {
+			t.Errorf("part %d is called %s", i, part.Name)
+		}
+		for row, err := range part.Rows(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,12 +129,17 @@ func writeFile(t *testing.T, fields []arrow.Field, rows string) string {
 		t.Fatal(err)
 	}
 	defer batch.Release()
+	return writeBatch(t, schema, batch)
+}
+
+func writeBatch(t *testing.T, schema *arrow.Schema, batch arrow.RecordBatch) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.parquet")
 	out, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := pqarrow.NewFileWriter(schema, out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(1)), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(schema, out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(1)), pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +167,7 @@ func TestOpenRefuses(t *testing.T) {
 		"missing column": {fields: []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int32}}, rows: `[{"id":1}]`, want: "the source has no column small"},
 	} {
 		path := writeFile(t, test.fields, test.rows)
-		if _, _, err := parquet.Open([]string{path}, def); err == nil || !strings.HasSuffix(err.Error(), test.want) {
+		if _, _, err := parquet.Open([]string{path}, def, parquet.Options{}); err == nil || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 	}
@@ -166,7 +175,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(damaged, []byte("no Parquet"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := parquet.Open([]string{damaged}, def); err == nil {
+	if _, _, err := parquet.Open([]string{damaged}, def, parquet.Options{}); err == nil {
 		t.Error("a damaged file is opened")
 	}
 }

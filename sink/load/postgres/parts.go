@@ -22,10 +22,7 @@ const (
 // split cuts the table into ranges of blocks. The last range of each relation
 // has no end, because a relation grows.
 func (r *reader) split(ctx context.Context, s *load.Snapshot) error {
-	rows, err := r.leader.Query(ctx, `SELECT c.oid::regclass::text, (pg_relation_size(c.oid) / current_setting('block_size')::int)::bigint, c.reltuples::bigint
-		FROM pg_partition_tree($1) p JOIN pg_class c ON c.oid = p.relid WHERE p.isleaf AND c.relkind = 'r'
-		UNION ALL SELECT c.oid::regclass::text, (pg_relation_size(c.oid) / current_setting('block_size')::int)::bigint, c.reltuples::bigint
-		FROM pg_class c WHERE c.oid = $1 AND c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_partition_tree($1))`, r.oid)
+	rows, err := r.conns[0].Query(ctx, tree+`SELECT format('%I.%I', nspname, relname), (pg_relation_size(oid) / current_setting('block_size')::int)::bigint, reltuples::bigint FROM leaf`, r.oid)
 	if err != nil {
 		return fmt.Errorf("split table: %w", err)
 	}

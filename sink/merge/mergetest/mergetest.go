@@ -109,6 +109,9 @@ func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 // bodyOf is the body of a position of PostgreSQL's kind: two numbers.
 func bodyOf(n int) cdc.Body { return cdc.Body{Hi: uint64(n), Lo: uint64(n)} } //nolint:gosec // not negative
 
+// ChangeAt is the position of a change of the table keyed.
+func ChangeAt(n int) cdc.Position { return cdc.ChangePosition(0, bodyOf(n), 1) }
+
 // committed is the text of a commit time, nil for none.
 func committed(at time.Time) []byte {
 	if at.IsZero() {
@@ -264,11 +267,7 @@ func Fold(t *catalog.Table, rows [][][]byte) (map[string]Current, error) {
 		return nil, err
 	}
 	columns, data := t.LakeColumns()
-	var key []int
-	for _, name := range t.Key {
-		key = append(key, slices.IndexFunc(columns, func(c catalog.Column) bool { return c.Name == name }))
-	}
-	folder := sink.NewFolder(key, append(slices.Clone(columns[:data]), columns[data+1]))
+	folder := sink.FolderOf(t, append(slices.Clone(columns[:data]), columns[data+1]))
 	for passes := 1; passes == 1 || folder.Again(); passes++ {
 		for _, values := range rows {
 			row, err := reader.Row(values)

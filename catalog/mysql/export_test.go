@@ -1,0 +1,6 @@
+package mysql
+
+var (
+	DeniedXA = deniedXA
+	HiddenXA = hiddenXA
+)
