@@ -80,8 +80,11 @@ func misread(t *catalog.Table, log *table.Table) []Refusal {
 		}
 	}
 	m.key()
-	if len(t.Key) > 0 {
+	if written := len(m.refusals); len(t.Key) > 0 {
 		m.absent()
+		for i := range m.refusals[written:] {
+			m.refusals[written+i].Folds = true
+		}
 	}
 	return m.refusals
 }

@@ -49,6 +49,9 @@ type Action struct {
 type Refusal struct {
 	Column string `json:"column,omitempty"`
 	Reason string `json:"reason"`
+	// Folds says that only folds of the rows would be wrong: a sink may go on
+	// writing them.
+	Folds bool `json:"-"`
 }
 
 // A TablePlan is what must be done to one table.

@@ -1,6 +1,7 @@
 package mysql
 
 var (
+	ConfigOf = configOf
 	DeniedXA = deniedXA
 	HiddenXA = hiddenXA
 )

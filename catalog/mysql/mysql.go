@@ -13,6 +13,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"reflect"
 	"strings"
@@ -28,12 +29,25 @@ import (
 // would change values have no effect, and variables of the session other than
 // its limits of time are refused. Texts are UTF-8.
 func Open(dsn string) (*sql.DB, error) {
+	config, err := configOf(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// configOf reads a connection string.
+func configOf(dsn string) (*driver.Config, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return nil, errors.New("open mysql: the connection string is not a URL") // the error would show the password
+		return nil, errors.New("the connection string is not a URL") // the error would show the password
 	}
 	if u.Scheme != "mysql" && u.Scheme != "mariadb" {
-		return nil, fmt.Errorf("open mysql: want mysql:// or mariadb://, got %s://", u.Scheme)
+		return nil, fmt.Errorf("want mysql:// or mariadb://, got %s://", u.Scheme)
 	}
 	port := u.Port()
 	if port == "" {
@@ -41,20 +55,19 @@ func Open(dsn string) (*sql.DB, error) {
 	}
 	config, err := driver.ParseDSN("/" + strings.TrimPrefix(u.Path, "/") + "?" + u.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("open mysql: %w", err)
+		return nil, err
 	}
 	if err := settle(config); err != nil {
-		return nil, fmt.Errorf("open mysql: %w", err)
+		return nil, err
 	}
 	config.User = u.User.Username()
 	config.Passwd, _ = u.User.Password()
-	config.Net, config.Addr = "tcp", u.Hostname()+":"+port
-	config.Logger = &driver.NopLogger{} // what it would print are errors that are returned too
-	connector, err := driver.NewConnector(config)
-	if err != nil {
-		return nil, fmt.Errorf("open mysql: %w", err)
+	config.Net, config.Addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+	if config.TLS != nil && !config.TLS.InsecureSkipVerify {
+		config.TLS.ServerName = u.Hostname() // it was read without one
 	}
-	return sql.OpenDB(connector), nil
+	config.Logger = &driver.NopLogger{} // what it would print are errors that are returned too
+	return config, nil
 }
 
 // readings is how many times the information schema is read until two

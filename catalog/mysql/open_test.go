@@ -27,3 +27,24 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The name that a server's certificate must have is that of the connection string.
+func TestOpenVerifies(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string][2]string{
+		"mysql://u:p@db.example/d?tls=true":             {"db.example:3306", "db.example"},
+		"mysql://u:p@[::1]:3307/?tls=true":              {"[::1]:3307", "::1"},
+		"mariadb://u:p@db.example:3307?tls=skip-verify": {"db.example:3307", ""},
+	} {
+		config, err := mysql.ConfigOf(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{config.Addr, config.TLS.ServerName}; got != want {
+			t.Errorf("%s: %q, want %q", dsn, got, want)
+		}
+	}
+	if config, err := mysql.ConfigOf("mysql://u:p@db.example/d"); err != nil || config.TLS != nil {
+		t.Errorf("without tls: %+v, %v", config, err)
+	}
+}

@@ -241,8 +241,9 @@ func (r *sinkRun) run(ctx context.Context) (err error) {
 
 // catalogWait is how long a SQLite catalog that another process has locked is
 // waited for before it is a failure: shorter than iceberg's own, since --retry-for
-// says how long it is tried again, and since a commit has several statements.
-const catalogWait = 250 * time.Millisecond
+// says how long it is tried again. Maintenance is not tried again before more
+// files are there, so it is not too short either.
+const catalogWait = 1500 * time.Millisecond
 
 // open opens the lake and the sink, and tries again where that may help.
 func (r *sinkRun) open(ctx, work context.Context) (store *iceberg.Store, err error) {

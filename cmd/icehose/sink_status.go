@@ -124,6 +124,9 @@ func (r *sinkRun) logStatus(ctx context.Context, log *slog.Logger) {
 // drawEvery is how often a terminal shows the status anew.
 const drawEvery = 500 * time.Millisecond
 
+// measureEvery is after how many of them files that grow are measured anew.
+const measureEvery = 10
+
 // A sinkShow shows how far a run is until it ends: to whoever sits before a
 // terminal, or now and then in the log.
 type sinkShow struct{ stop, stopped chan struct{} }
@@ -134,7 +137,14 @@ func (r *sinkRun) showStatus(ctx context.Context) *sinkShow {
 	switch {
 	case isTerminal(r.env.stderr):
 		screen := newSinkScreen(r.env.stderr, r.source.Measure(), r.cmd.Follow)
-		tell = func() { s := r.status(); screen.draw(&s) }
+		drawn := 0
+		tell = func() {
+			if drawn++; r.cmd.Follow && drawn%measureEvery == 0 {
+				r.source.Measure()
+			}
+			s := r.status()
+			screen.draw(&s)
+		}
 		every, done = drawEvery, screen.clear
 		tell()
 	case every == 0 || r.env.log.Enabled(ctx, slog.LevelInfo): // with --verbose every flush logs it

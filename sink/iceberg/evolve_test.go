@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
+	lake "icehose/catalog/iceberg"
 	"icehose/cdc"
 	"icehose/sink"
 	"icehose/sink/iceberg"
@@ -280,5 +281,45 @@ tables:
 	}
 	if got := len(sinktest.Contents(t.Context(), t, opened, after.Tables[1])); got != 1 {
 		t.Errorf("the other table has %d rows, want 1", got)
+	}
+}
+
+// A definition by which folds would misread old rows stops plan and merge, and no
+// pipeline that writes: rows of today say what they mean.
+func TestDefinitionThatOnlyFoldsMisread(t *testing.T) {
+	t.Parallel()
+	store := openUnsynced(t, t.TempDir())
+	defer closeStore(t, store)
+	def := func(column string) *catalog.Table {
+		return sinktest.Pipeline(t, fmt.Sprintf(`
+version: 1
+database: lake
+source: {engine: postgresql, position: postgres}
+tables:
+- {source: s.log, mode: changelog, key: [id], columns: [{name: id, type: long}, {%s, type: string, may_be_unchanged: true}]}
+`, column)).Tables[0]
+	}
+	parent := ""
+	for n, d := range []*catalog.Table{def("name: b"), def("name: b2, renamed_from: b"), def("name: b2")} {
+		table, err := store.OpenTable(t.Context(), d)
+		if err != nil {
+			t.Fatalf("definition %d: %v", n, err)
+		}
+		columns, data := d.LakeColumns()
+		row := make([][]byte, len(columns))
+		row[0], row[data] = []byte("1"), fmt.Append(nil, "p", n)
+		id := fmt.Sprint("commit ", n)
+		batch := &sink.Batch{Parent: parent, ID: id, Properties: map[string]string{sink.PropertyCommit: id}, Inserts: sink.NewRows(row)}
+		if err := table.Commit(t.Context(), batch); err != nil {
+			t.Fatalf("definition %d: %v", n, err)
+		}
+		parent = id
+	}
+	current, err := store.Tables().Tables.LoadTable(t.Context(), []string{"lake", "log"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lake.CheckMeaning(def("name: b2"), current); err == nil || !strings.Contains(err.Error(), "former_names: [b]") {
+		t.Errorf("folds: %v", err)
 	}
 }

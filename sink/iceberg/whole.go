@@ -90,9 +90,17 @@ func (c *committer) check(ctx context.Context, id table.Identifier, added []*tab
 				return base, err
 			}
 		}
-		if base, err = lists.Next(base, s); err != nil {
+		next, err := lists.Next(base, s)
+		if errors.Is(err, lake.ErrDamaged) && base.SnapshotID != 0 {
+			// What was cut since may be one of its manifests.
+			if _, cut := c.parent(ctx, id, lists, base.SnapshotID); errors.Is(cut, lake.ErrDamaged) {
+				err = cut
+			}
+		}
+		if err != nil {
 			return base, err
 		}
+		base = next
 	}
 	return base, nil
 }
@@ -143,7 +151,7 @@ func addedSnapshots(updates []table.Update) ([]*table.Snapshot, error) {
 // for, if it is one of the snapshot's: the library's errors name none.
 func explain(ctx context.Context, current *table.Table, err error) error {
 	s := current.CurrentSnapshot()
-	if s == nil || ctx.Err() != nil || errors.Is(err, lake.ErrDamaged) || errors.Is(err, table.ErrCommitFailed) {
+	if s == nil || ctx.Err() != nil || MayPass(err) || errors.Is(err, lake.ErrDamaged) || errors.Is(err, table.ErrCommitFailed) {
 		return err
 	}
 	lists, failed := lake.NewLists(ctx, current, isOurs)

@@ -33,6 +33,7 @@ type keyCheck struct {
 	runs  []keyRun
 	file  *os.File // nil while memory takes them all
 	size  int64
+	early *twins // that were found before the end
 }
 
 // A keyMark is the hash of a key, and in the lower half of lo the part of its row.
@@ -84,7 +85,9 @@ func (k *keyCheck) add(marks []keyMark) error {
 		if marks = marks[n:]; len(k.marks) < k.limit {
 			return nil
 		}
-		if err := k.spill(); err != nil {
+		if err := k.spill(); errors.Is(err, errTwins) {
+			return err
+		} else if err != nil {
 			return k.advise(err)
 		}
 	}
@@ -110,11 +113,36 @@ func (k *keyCheck) spill() error {
 		k.file = file
 	}
 	run := k.sorted()
+	if err := k.crowded(&run); err != nil {
+		return err
+	}
 	n, err := k.file.WriteAt(run.marks, k.size)
 	run.marks, run.offset = nil, k.size // the memory is used again
 	k.size += int64(n)
 	k.runs = append(k.runs, run)
 	return err
+}
+
+// errTwins says that early was found.
+var errTwins = errors.New("a key occurs twice")
+
+// crowded looks at shards that have far more of a run than others: hashes of
+// different keys do not crowd, so that such a key is a wrong one, of which a
+// shard may not fit into memory at the end.
+func (k *keyCheck) crowded(run *keyRun) error {
+	most := 8*len(run.marks)/markSize/keyShards + 64
+	for shard := range keyShards {
+		from, to := run.bounds(shard)
+		if to-from <= most {
+			continue
+		}
+		if t := findTwins(appendMarks(nil, run.marks[from*markSize:to*markSize])); t.rows > 0 {
+			t.more = true
+			k.early = &t
+			return errTwins
+		}
+	}
+	return nil
 }
 
 // sorted empties the memory into a run.
@@ -147,6 +175,7 @@ func (k *keyCheck) sorted() keyRun {
 type twins struct {
 	rows          int64
 	first, second int
+	more          bool // there may be, as not all was read
 }
 
 // find looks for keys that occur twice. No mark comes after it.
@@ -202,11 +231,16 @@ func (k *keyCheck) read(marks []keyMark, shard int) ([]keyMark, error) {
 			}
 			text = raw
 		}
-		for ; len(text) > 0; text = text[markSize:] {
-			marks = append(marks, keyMark{binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])})
-		}
+		marks = appendMarks(marks, text)
 	}
 	return marks, nil
+}
+
+func appendMarks(marks []keyMark, text []byte) []keyMark {
+	for ; len(text) > 0; text = text[markSize:] {
+		marks = append(marks, keyMark{binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])})
+	}
+	return marks
 }
 
 // findTwins sorts the marks.
@@ -245,7 +279,11 @@ func (t twins) err(table *catalog.Table, s *Snapshot) error {
 	if t.rows == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("the key (%s) is not unique: rows with the key of an earlier one: %d", strings.Join(table.Key, ", "), t.rows)
+	number := fmt.Sprint(t.rows)
+	if t.more {
+		number = "at least " + number
+	}
+	text := fmt.Sprintf("the key (%s) is not unique: rows with the key of an earlier one: %s", strings.Join(table.Key, ", "), number)
 	const name = "name columns that tell rows apart under key: in the pipeline file"
 	switch {
 	case s.Names == nil:

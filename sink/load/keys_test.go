@@ -73,6 +73,26 @@ func TestKeys(t *testing.T) {
 
 func mirrorRow(id string) []string { return []string{id, "1", "2026-02-03", "a", "b", "c", "d", `\x`} }
 
+// A key of few values is known for a wrong one before all rows were read, and
+// before they crowd memory.
+func TestKeysOfFewValues(t *testing.T) {
+	t.Parallel()
+	const rows = 1_000_000
+	read := 0
+	few := func(context.Context) iter.Seq2[[][]byte, error] {
+		return func(yield func([][]byte, error) bool) {
+			for read < rows && yield([][]byte{strconv.AppendInt(nil, int64(read%2), 10)}, nil) {
+				read++
+			}
+		}
+	}
+	var got target
+	_, err := load.Run(t.Context(), table(t, "log"), 3, snapshot(few), &got, load.Options{KeyMemory: 1000, KeyDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "rows with the key of an earlier one: at least ") || got.note != nil || read > rows/10 {
+		t.Errorf("error %v after %d rows, committed %v", err, read, got.note)
+	}
+}
+
 // Without a place for what memory does not take nothing is loaded.
 func TestKeysWithoutRoom(t *testing.T) {
 	t.Parallel()

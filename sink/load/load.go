@@ -219,7 +219,9 @@ func (l *loader) part(ctx context.Context, c *coder, part int, yield func([][]by
 		}
 		err := l.pace.wait(ctx, n)
 		if err == nil && l.keys != nil {
-			err = l.keys.add(marks)
+			if err = l.keys.add(marks); errors.Is(err, errTwins) {
+				err = l.keys.early.err(l.table, l.snapshot)
+			}
 		}
 		n, marks = 0, marks[:0]
 		return err
