@@ -30,6 +30,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 import uuid
 
 os.environ["TZ"] = "UTC"
@@ -190,10 +191,23 @@ class Trino:
 
         self.connection = trino.dbapi.connect(host="127.0.0.1", port=int(settings["port"]), user="interop", catalog="lake", timezone="UTC")
 
-    def sql(self, statement):
+    def run(self, statement):
         cursor = self.connection.cursor()
         cursor.execute(statement)
-        rows = cursor.fetchall()
+        return cursor, cursor.fetchall()
+
+    def sql(self, statement):
+        import trino
+
+        for left in reversed(range(100)):
+            try:
+                cursor, rows = self.run(statement)
+                break
+            except trino.exceptions.TrinoQueryError as err:
+                # A server that has just started may not know itself yet.
+                if err.error_name != "NO_NODES_AVAILABLE" or left == 0:
+                    raise
+                time.sleep(0.3)
         self.updated = max(0, cursor.rowcount)
         return [[text(v) for v in row] for row in rows]
 
