@@ -75,12 +75,12 @@ tests-of = $(subst $(SPACE),|,$(strip $(shell grep -l '^//go:build $(1)' $(2)/*_
 
 .PHONY: test-postgres
 test-postgres: ## tests that start a private PostgreSQL from the installed server binaries
-	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./reconcile/postgres/... ./reconcile/heartbeat/... ./reconcile/repair/...
+	go test -tags postgres -timeout 20m ./internal/pgtest/... ./internal/tpcc/... ./internal/dmssim/... ./catalog/postgres/... ./internal/canon/canonsql/... ./sink/load/postgres/... ./reconcile/postgres/... ./reconcile/heartbeat/... ./reconcile/repair/...
 	go test -tags postgres -timeout 20m -run '^($(call tests-of,postgres,cmd/icehose))$$' ./cmd/icehose/
 
 .PHONY: test-mariadb
 test-mariadb: ## tests that start a private MariaDB from the installed server binaries
-	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./reconcile/mysql/... ./reconcile/heartbeat/...
+	go test -tags mariadb -timeout 20m ./internal/mariadbtest/... ./catalog/mysql/... ./internal/canon/canonsql/... ./sink/load/mysql/... ./reconcile/mysql/... ./reconcile/heartbeat/...
 	go test -tags mariadb -timeout 20m -run '^($(call tests-of,mariadb,cmd/icehose))$$' ./cmd/icehose/
 
 .PHONY: aws-test
