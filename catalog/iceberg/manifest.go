@@ -95,6 +95,19 @@ func (l *Lists) Of(s *table.Snapshot) ([]iceberg.ManifestFile, error) {
 // totals are the numbers in a summary that tell how many files its list names.
 func totals() [2]string { return [2]string{"total-data-files", "total-delete-files"} }
 
+// Whole returns the manifests that the list of a snapshot names, if it has lost
+// none (Check).
+func (l *Lists) Whole(s *table.Snapshot) ([]iceberg.ManifestFile, error) {
+	manifests, err := l.Of(s)
+	if err == nil {
+		err = l.Check(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return manifests, nil
+}
+
 // Check reports that the list of a snapshot has lost manifests (ErrDamaged): it
 // names fewer files than the totals in the snapshot's summary say. Those of our
 // snapshots are relied on as far as they follow from what the snapshots before

@@ -112,10 +112,7 @@ func filesOutside(ctx context.Context, current *table.Table, same bool) (bool, e
 	if err != nil {
 		return false, err
 	}
-	manifests, err := lists.Of(snapshot)
-	if err == nil {
-		err = lists.Check(snapshot) // one that was cut would show fewer files
-	}
+	manifests, err := lists.Whole(snapshot) // one that was cut would show fewer files
 	if err != nil {
 		return false, err
 	}

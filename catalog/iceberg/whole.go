@@ -27,10 +27,7 @@ type Base struct {
 // Base checks a snapshot that others are to be made on top of: its list
 // (Check), and that none of its manifests is shorter than the list says.
 func (l *Lists) Base(ctx context.Context, s *table.Snapshot) (Base, error) {
-	manifests, err := l.Of(s)
-	if err == nil {
-		err = l.Check(s)
-	}
+	manifests, err := l.Whole(s)
 	if err == nil {
 		err = l.checkSizes(ctx, manifests)
 	}

@@ -19,6 +19,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,8 @@ type Server struct {
 	port    int
 	command *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
+
+	databases atomic.Int64 // that NewDatabase has made
 }
 
 // Start makes a database cluster in a new folder below dir, or below the

@@ -2,6 +2,9 @@ package pgtest
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -22,13 +25,75 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
+// Run runs the tests of a package on a server of their own, which s is while they
+// run, and returns the status for os.Exit.
+func Run(m *testing.M, s **Server) int {
+	var err error
+	if *s, err = Start(context.Background(), ""); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer func() { _ = (*s).Stop() }() // nothing is left to be told
+	return m.Run()
+}
+
 // Connect opens a connection that ends with the test.
 func (s *Server) Connect(tb testing.TB) *pgx.Conn {
 	tb.Helper()
-	conn, err := pgx.Connect(tb.Context(), s.DSN())
+	return Connect(tb, s.DSN())
+}
+
+// NewDatabase makes a database of a name that no other has, and returns its
+// connection string and a connection to it, which ends with the test.
+func (s *Server) NewDatabase(tb testing.TB) (string, *pgx.Conn) {
+	tb.Helper()
+	name := fmt.Sprintf("test_%d", s.databases.Add(1))
+	Execute(tb, s.Connect(tb), "CREATE DATABASE "+name)
+	dsn := strings.Replace(s.DSN(), "/postgres?", "/"+name+"?", 1)
+	return dsn, Connect(tb, dsn)
+}
+
+// Connect opens a connection that ends with the test.
+func Connect(tb testing.TB, dsn string) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close(context.WithoutCancel(tb.Context())) }) // the server ends, too
 	return conn
+}
+
+// Execute executes statements.
+func Execute(tb testing.TB, conn *pgx.Conn, sql string) {
+	tb.Helper()
+	if _, err := conn.Exec(tb.Context(), sql); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Repeat executes statements one after the other, again and again, beside the
+// test. stop waits for the one that runs, and returns the error of the first that
+// failed, behind which there were no more.
+func Repeat(tb testing.TB, conn *pgx.Conn, statements ...string) (stop func() error) {
+	tb.Helper()
+	ended, enough := make(chan error, 1), make(chan struct{})
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-enough:
+				ended <- nil
+				return
+			default:
+			}
+			if _, err := conn.Exec(tb.Context(), statements[i%len(statements)]); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	return func() error {
+		close(enough)
+		return <-ended
+	}
 }

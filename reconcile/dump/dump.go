@@ -185,8 +185,9 @@ type decoder interface {
 	next(rec *record) error
 }
 
-// newDecoder checks a header at once: without rows nothing else would.
-func newDecoder(format string, in io.Reader, f *fields) (decoder, error) {
+// newDecoder returns the decoder of a file. The header, if it has one, goes to place
+// at once: without rows nothing else would check it.
+func newDecoder(format string, in io.Reader, place func(header [][]byte) error) (decoder, error) {
 	if format != extCSV {
 		return newNDJSON(in), nil
 	}
@@ -195,7 +196,7 @@ func newDecoder(format string, in io.Reader, f *fields) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, f.place(header)
+	return d, place(header)
 }
 
 // newText reads a file without the byte order mark that some programs write
@@ -234,7 +235,7 @@ func (r *Reader) scan(ctx context.Context, t *catalog.Table) iter.Seq2[*reconcil
 		fail := func(line int, err error) {
 			yield(nil, fmt.Errorf("read dump: %s: line %d: %w", filepath.Base(path), line, err))
 		}
-		d, err := newDecoder(format, in, fields)
+		d, err := newDecoder(format, in, fields.place)
 		if err != nil {
 			fail(1, err)
 			return

@@ -26,7 +26,7 @@ func ReadFile(ctx context.Context, path string, place func(names []string) ([]in
 		}
 		defer in.Close() //nolint:errcheck // a file that was only read has nothing left to say
 		r := recordPicker{place: place}
-		d, err := r.open(FormatOf(path), in)
+		d, err := newDecoder(FormatOf(path), in, r.see)
 		if err != nil {
 			yield(nil, fmt.Errorf("read dump: %s: line 1: %w", filepath.Base(path), err))
 			return
@@ -74,20 +74,6 @@ type recordPicker struct {
 	names  []string // of the last record
 	places []int
 	row    [][]byte
-}
-
-// open returns the decoder of a file. A header is checked at once: without rows
-// nothing else would.
-func (r *recordPicker) open(format string, in io.Reader) (decoder, error) {
-	if format != extCSV {
-		return newNDJSON(in), nil
-	}
-	d := newCSV(in)
-	header, err := d.readHeader()
-	if err != nil {
-		return nil, err
-	}
-	return d, r.see(header)
 }
 
 // see finds the columns among names, if they are others than before.

@@ -3,7 +3,6 @@
 package heartbeat_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -110,20 +109,10 @@ func readByPostgres(t *testing.T, dsn string, s *heartbeat.Source) {
 		t.Fatal(err)
 	}
 	defer v.Close() //nolint:errcheck // it only read
-	_, _, newest := everyPostgres(t, connectPostgres(t, dsn))
+	_, _, newest := everyPostgres(t, pgtest.Connect(t, dsn))
 	if pinned := v.Pinned(); pinned.Through == nil || !pinned.Through.Equal(newest.Add(-time.Second)) || pinned.Doubt != "" {
 		t.Errorf("the newest beat is of %v, and the reader has everything up to %v, %q", newest, pinned.Through, pinned.Doubt)
 	}
-}
-
-func connectPostgres(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }
 
 func testPostgresRefuses(t *testing.T, server *pgtest.Server) {

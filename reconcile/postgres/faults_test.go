@@ -24,7 +24,7 @@ func TestThousandFaults(t *testing.T) {
 	p := pipeline(t, reconciletest.FaultPipeline)
 	for seed := range uint64(5) {
 		source, rows, want := reconciletest.Faults(seed, 200, true)
-		dsn, conn := newDatabase(t)
+		dsn, conn := server.NewDatabase(t)
 		fill(t, conn, p, reconciletest.Tables{"public.t": source})
 		lakeReader := lake.Open(faultLake(t, p.Tables[0], rows))
 		for _, o := range []postgres.Options{{}, {Stream: true}} {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"icehose/catalog"
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 	"icehose/reconcile/reconciletest"
@@ -82,8 +83,8 @@ func TestReadsWhatALoadDoes(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, tt.create)
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, tt.create)
 			p := pipeline(t, oneTable[:strings.Index(oneTable, "    columns:")]+"    columns: ["+tt.columns+"]\n")
 			table := p.Tables[0]
 			if diff := cmp.Diff(tt.want, sorted(loaded(t, dsn, table))); diff != "" {

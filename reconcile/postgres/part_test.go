@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 	"icehose/reconcile/reconciletest"
@@ -32,8 +33,8 @@ func TestKeysThatCannotBe(t *testing.T) {
 		{"date", "timestamp", "'2026-01-01'", "2026-01-01T00:00:00.000000"},
 	} {
 		t.Run(tt.source+" as "+tt.lake, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, fmt.Sprintf("CREATE TABLE t (id %s PRIMARY KEY, note text); INSERT INTO t VALUES (%s, 'n')", tt.source, tt.value))
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, fmt.Sprintf("CREATE TABLE t (id %s PRIMARY KEY, note text); INSERT INTO t VALUES (%s, 'n')", tt.source, tt.value))
 			table := pipeline(t, strings.Replace(oneTable, "id, type: long", "id, type: \""+tt.lake+"\"", 1)).Tables[0]
 			texts := [][]string{{tt.key}}
 			switch tt.lake {
@@ -75,12 +76,12 @@ func TestKeysThatAreEqualToTheColumn(t *testing.T) {
 		{"of a domain", "folded", 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
+			dsn, conn := server.NewDatabase(t)
 			key, more := "id", ""
 			if !tt.single {
 				key, more = "id, note", "no "
 			}
-			execute(t, conn, fmt.Sprintf(`CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE DOMAIN folded AS text COLLATE ci;
+			pgtest.Execute(t, conn, fmt.Sprintf(`CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE DOMAIN folded AS text COLLATE ci;
 				CREATE TABLE t (id %s, note text, PRIMARY KEY (%s)); INSERT INTO t SELECT 'k' || g, '%sn' FROM generate_series(1, 50000) g; ANALYZE t`, tt.column, key, more))
 			p := pipeline(t, strings.NewReplacer("id, type: long", "id, type: string", "key: [id]", "key: ["+key+"]").Replace(oneTable))
 			row := func(id string) []string { return []string{id, more + "n"}[:len(p.Tables[0].Key)] }
@@ -109,8 +110,8 @@ func TestKeysThatAreEqualToTheColumn(t *testing.T) {
 
 // Only rows that the source changed lately.
 func TestSince(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note timestamptz);
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note timestamptz);
 		INSERT INTO t VALUES (1, '2026-01-01 00:00:00Z'), (2, '2026-01-02 00:00:00Z'), (3, NULL), (4, '2026-01-03 00:00:00.000001Z')`)
 	table := pipeline(t, strings.Replace(oneTable, "note, type: string", "note, type: timestamptz", 1)).Tables[0]
 	v := view(t, open(t, dsn, postgres.Options{}), table, false)
@@ -135,8 +136,8 @@ func TestSinceOfAnyClock(t *testing.T) {
 		"date":      "(1, '2025-12-31'), (2, '2026-01-01'), (3, '2026-01-01'), (4, '2026-01-02')",
 	} {
 		t.Run(typ, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, fmt.Sprintf(`CREATE TABLE t (id bigint PRIMARY KEY, note %s, "New" text, dropped text); ALTER TABLE t DROP dropped; INSERT INTO t VALUES %s`, typ, rows))
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, fmt.Sprintf(`CREATE TABLE t (id bigint PRIMARY KEY, note %s, "New" text, dropped text); ALTER TABLE t DROP dropped; INSERT INTO t VALUES %s`, typ, rows))
 			p := pipeline(t, strings.Replace(oneTable, "note, type: string", "note, type: "+typ, 1))
 			lake := &reconciletest.Memory{Tables: reconciletest.Tables{"public.t": nil}}
 			o := reconcile.Options{Since: &reconcile.Since{Column: "note", From: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Text: "4h"}}

@@ -3,11 +3,9 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,47 +20,7 @@ import (
 
 var server *pgtest.Server
 
-func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // a test's main
-
-func run(m *testing.M) int {
-	var err error
-	if server, err = pgtest.Start(context.Background(), ""); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer func() { _ = server.Stop() }() // nothing is left to be told
-	return m.Run()
-}
-
-var databases atomic.Int64
-
-// newDatabase makes a database and returns its connection string and a
-// connection to it.
-func newDatabase(t *testing.T) (string, *pgx.Conn) {
-	t.Helper()
-	admin := connect(t, server.DSN())
-	name := fmt.Sprintf("test_%d", databases.Add(1))
-	execute(t, admin, "CREATE DATABASE "+name)
-	dsn := strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
-	return dsn, connect(t, dsn)
-}
-
-func connect(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
-func execute(t *testing.T, conn *pgx.Conn, sql string) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, &server)) } //nolint:forbidigo // a test's main
 
 func open(t *testing.T, dsn string, o postgres.Options) *postgres.Reader {
 	t.Helper()
@@ -112,7 +70,7 @@ func fill(t *testing.T, conn *pgx.Conn, p *catalog.Pipeline, tables reconciletes
 			}
 			places = append(places, place)
 		}
-		execute(t, conn, fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(columns, ", ")))
+		pgtest.Execute(t, conn, fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(columns, ", ")))
 		batch := &pgx.Batch{}
 		for _, row := range rows {
 			var args []any
@@ -137,7 +95,7 @@ func TestReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconciletest.TestReader(t, func(t *testing.T, p *catalog.Pipeline, tables reconciletest.Tables) reconcile.Reader {
-				dsn, conn := newDatabase(t)
+				dsn, conn := server.NewDatabase(t)
 				fill(t, conn, p, tables)
 				return open(t, dsn, o)
 			})
@@ -195,19 +153,19 @@ func rowCount(t *testing.T, v reconcile.View) (n uint64) {
 // All connections of a view see one snapshot, whose place in the log is exact
 // with a slot, bounded without, and no slot is left.
 func TestOneSnapshot(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
-	execute(t, conn, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g")
-	execute(t, conn, "CREATE ROLE plain_"+fmt.Sprint(databases.Load())+" LOGIN")
-	plain := "plain_" + fmt.Sprint(databases.Load())
-	execute(t, conn, "GRANT SELECT ON t TO "+plain)
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	pgtest.Execute(t, conn, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g")
+	plain := "plain_" + conn.Config().Database
+	pgtest.Execute(t, conn, "CREATE ROLE "+plain+" LOGIN")
+	pgtest.Execute(t, conn, "GRANT SELECT ON t TO "+plain)
 	table := pipeline(t, oneTable).Tables[0]
 	for name, dsn := range map[string]string{"superuser": dsn, "plain": strings.Replace(dsn, "postgres@", plain+"@", 1)} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, dsn, postgres.Options{MaxConnections: 3})
 			v := view(t, r, table, true)
-			execute(t, conn, "DELETE FROM t WHERE id <= 1000")
-			execute(t, conn, "INSERT INTO t SELECT g, 'new' FROM generate_series(100001, 100500) g")
+			pgtest.Execute(t, conn, "DELETE FROM t WHERE id <= 1000")
+			pgtest.Execute(t, conn, "INSERT INTO t SELECT g, 'new' FROM generate_series(100001, 100500) g")
 			if got := rowCount(t, v); got != 60000 {
 				t.Errorf("%d rows in the view, want 60000", got)
 			}
@@ -218,8 +176,8 @@ func TestOneSnapshot(t *testing.T) {
 			if name == "superuser" && *log.Low != log.High {
 				t.Errorf("place in the log is not exact: %s", v.Pinned().Moment)
 			}
-			execute(t, conn, "DELETE FROM t WHERE id > 100000")
-			execute(t, conn, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 1000) g")
+			pgtest.Execute(t, conn, "DELETE FROM t WHERE id > 100000")
+			pgtest.Execute(t, conn, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 1000) g")
 		})
 	}
 	var slots int
@@ -231,9 +189,9 @@ func TestOneSnapshot(t *testing.T) {
 // A transaction that runs for long keeps an exact view from its lower bound,
 // not from being opened.
 func TestLongTransaction(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
-	execute(t, conn, "BEGIN; INSERT INTO t VALUES (1, 'open')")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	pgtest.Execute(t, conn, "BEGIN; INSERT INTO t VALUES (1, 'open')")
 	r := open(t, dsn, postgres.Options{Patience: 50 * time.Millisecond})
 	v := view(t, r, pipeline(t, oneTable).Tables[0], true)
 	if log := v.Pinned().Log; log == nil || log.Low != nil {
@@ -246,12 +204,12 @@ func TestLongTransaction(t *testing.T) {
 
 // What is wrong with a table is said, and no value.
 func TestOpenRefuses(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY); CREATE TABLE hidden (id bigint PRIMARY KEY, note text);
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY); CREATE TABLE hidden (id bigint PRIMARY KEY, note text);
 		CREATE TABLE guarded (id bigint PRIMARY KEY, note text); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 		CREATE TABLE "Twin" (id bigint PRIMARY KEY, note text); CREATE TABLE "tWin" (id bigint PRIMARY KEY, note text);`)
-	role := fmt.Sprintf("some_%d", databases.Load())
-	execute(t, conn, "CREATE ROLE "+role+" LOGIN; GRANT SELECT ON t, guarded TO "+role)
+	role := "some_" + conn.Config().Database
+	pgtest.Execute(t, conn, "CREATE ROLE "+role+" LOGIN; GRANT SELECT ON t, guarded TO "+role)
 	r := open(t, strings.Replace(dsn, "postgres@", role+"@", 1), postgres.Options{})
 	for _, tt := range []struct {
 		reader            *postgres.Reader
@@ -280,16 +238,16 @@ func TestOpenRefuses(t *testing.T) {
 // A connection that is lost, a statement that takes too long, a server that is
 // not there: errors, and without the password.
 func TestLostConnection(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200000) g")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200000) g")
 	table := pipeline(t, oneTable).Tables[0]
 	r := open(t, dsn, postgres.Options{})
 	v := view(t, r, table, false)
-	execute(t, conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'icehose reconcile'")
+	pgtest.Execute(t, conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'icehose reconcile'")
 	if _, err := v.Digests(t.Context(), reconcile.Part{Buckets: 1}); err == nil || !strings.Contains(err.Error(), "digest public.t") {
 		t.Errorf("a lost connection: %v", err)
 	}
-	execute(t, conn, "CREATE VIEW slow AS SELECT 1::bigint AS id, pg_sleep(60)::text AS note")
+	pgtest.Execute(t, conn, "CREATE VIEW slow AS SELECT 1::bigint AS id, pg_sleep(60)::text AS note")
 	hurried := open(t, dsn, postgres.Options{StatementTimeout: time.Second})
 	slow := pipeline(t, strings.Replace(oneTable, "public.t", "public.slow", 1)).Tables[0]
 	if _, err := view(t, hurried, slow, false).Digests(t.Context(), reconcile.Part{Buckets: 1}); err == nil || !strings.Contains(err.Error(), "statement timeout") {
@@ -306,8 +264,8 @@ func TestLostConnection(t *testing.T) {
 // Connections beyond the first make it faster, and are not needed: the server
 // may give none. There are never more than was said, a slot's included.
 func TestConnections(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g; ANALYZE t;
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g; ANALYZE t;
 		DROP ROLE IF EXISTS lonely; CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT SELECT ON t TO lonely`)
 	table := pipeline(t, oneTable).Tables[0]
 	lonely := open(t, asRole(dsn, "lonely"), postgres.Options{MaxConnections: 3})
@@ -315,8 +273,8 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d rows on one connection, want 60000", got)
 	}
 	one := open(t, dsn, postgres.Options{MaxConnections: 1, Patience: time.Second})
-	writer := connect(t, dsn)
-	execute(t, writer, "BEGIN; DELETE FROM t WHERE id = 1") // which a slot waits for
+	writer := pgtest.Connect(t, dsn)
+	pgtest.Execute(t, writer, "BEGIN; DELETE FROM t WHERE id = 1") // which a slot waits for
 	opened := make(chan error, 1)
 	go func() {
 		v, err := one.Open(t.Context(), table, true)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 )
@@ -15,8 +16,8 @@ import (
 // primary is idle, and is told why. A heartbeat table in the source's own
 // snapshot tells it what it may not see.
 func TestStandbyOfAnIdlePrimary(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n'); CREATE TABLE beat (shard bigint PRIMARY KEY, at timestamptz, note text);
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n'); CREATE TABLE beat (shard bigint PRIMARY KEY, at timestamptz, note text);
 		DROP ROLE IF EXISTS blind; CREATE ROLE blind LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO blind`)
 	there, standby := standbyOf(t, dsn, "wal_receiver_timeout=1s")
 	replayed(t, primary, standby)
@@ -51,12 +52,12 @@ func TestStandbyOfAnIdlePrimary(t *testing.T) {
 		t.Errorf("it may not see, and has everything up to %v, %q", at, doubt)
 	}
 	blind.Heartbeat(p.Tables[1])
-	execute(t, primary, "INSERT INTO beat VALUES (1, '2100-01-01 00:00:00Z'), (2, clock_timestamp()), (3, 'infinity')")
+	pgtest.Execute(t, primary, "INSERT INTO beat VALUES (1, '2100-01-01 00:00:00Z'), (2, clock_timestamp()), (3, 'infinity')")
 	replayed(t, primary, standby)
 	if at, doubt := through(blind); at.After(now.Add(time.Hour)) || !strings.Contains(doubt, "later than the source's clock") {
 		t.Errorf("the heartbeat of 2100 came, and it has everything up to %v, %q", at, doubt)
 	}
-	execute(t, primary, "REVOKE EXECUTE ON FUNCTION pg_last_xact_replay_timestamp() FROM PUBLIC; DELETE FROM beat WHERE shard = 1")
+	pgtest.Execute(t, primary, "REVOKE EXECUTE ON FUNCTION pg_last_xact_replay_timestamp() FROM PUBLIC; DELETE FROM beat WHERE shard = 1")
 	replayed(t, primary, standby)
 	var beat time.Time
 	if err := primary.QueryRow(t.Context(), "SELECT at FROM beat WHERE shard = 2").Scan(&beat); err != nil {
@@ -75,7 +76,7 @@ func TestStandbyOfAnIdlePrimary(t *testing.T) {
 			t.Errorf("a silent %s is called a replica: %v", name, err)
 		}
 	}
-	execute(t, primary, "REVOKE SELECT ON beat FROM blind")
+	pgtest.Execute(t, primary, "REVOKE SELECT ON beat FROM blind")
 	replayed(t, primary, standby)
 	v := view(t, blind, p.Tables[0], false)
 	if pinned := v.Pinned(); !pinned.Through.IsZero() || !strings.Contains(pinned.Doubt, "the heartbeat table does not tell") {
@@ -89,8 +90,8 @@ func TestStandbyOfAnIdlePrimary(t *testing.T) {
 // A standby whose sender has lost its own primary hears that there is nothing
 // more: it has not what the primary has.
 func TestStandbyOfAStandby(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n')")
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'n')")
 	first, err := server.Standby(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -110,11 +111,11 @@ func TestStandbyOfAStandby(t *testing.T) {
 		}
 	})
 	there := on(second, dsn)
-	conn, between := connect(t, there), connect(t, on(first, dsn))
+	conn, between := pgtest.Connect(t, there), pgtest.Connect(t, on(first, dsn))
 	replayed(t, primary, conn)
-	execute(t, between, "ALTER SYSTEM SET primary_conninfo = ''")
-	execute(t, between, "SELECT pg_reload_conf()")
-	execute(t, between, `DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_wal_receiver); PERFORM pg_sleep(0.02); PERFORM pg_stat_clear_snapshot(); END LOOP; END $$`)
+	pgtest.Execute(t, between, "ALTER SYSTEM SET primary_conninfo = ''")
+	pgtest.Execute(t, between, "SELECT pg_reload_conf()")
+	pgtest.Execute(t, between, `DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_wal_receiver); PERFORM pg_sleep(0.02); PERFORM pg_stat_clear_snapshot(); END LOOP; END $$`)
 	var lost time.Time
 	if err := primary.QueryRow(t.Context(), "UPDATE t SET note = 'new' RETURNING clock_timestamp()").Scan(&lost); err != nil {
 		t.Fatal(err)
@@ -128,8 +129,8 @@ func TestStandbyOfAStandby(t *testing.T) {
 
 // A view that has read the heartbeat table shares its snapshot.
 func TestHeartbeatAndConnections(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); ALTER TABLE t ALTER note SET STORAGE PLAIN;
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); ALTER TABLE t ALTER note SET STORAGE PLAIN;
 		INSERT INTO t SELECT g, repeat('x', 3900) FROM generate_series(1, 5000) g; CREATE TABLE beat (id bigint PRIMARY KEY, at timestamptz, note text); ANALYZE t`)
 	p := pipeline(t, oneTable+`  - source: public.beat
     mode: mirror
@@ -146,6 +147,6 @@ func TestHeartbeatAndConnections(t *testing.T) {
 				t.Errorf("%d rows, want 5000", got)
 			}
 		})
-		execute(t, primary, "DROP TABLE IF EXISTS beat") // the view's transaction, which locks it, is over
+		pgtest.Execute(t, primary, "DROP TABLE IF EXISTS beat") // the view's transaction, which locks it, is over
 	}
 }

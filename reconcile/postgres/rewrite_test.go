@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"icehose/catalog"
+	"icehose/internal/pgtest"
 	"icehose/reconcile/postgres"
 )
 
@@ -48,14 +49,14 @@ func TestViewOutlivesRewrite(t *testing.T) {
 	} {
 		for _, exact := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, exact %v", tt.name, exact), func(t *testing.T) {
-				dsn, conn := newDatabase(t)
-				execute(t, conn, tt.create)
+				dsn, conn := server.NewDatabase(t)
+				pgtest.Execute(t, conn, tt.create)
 				r := open(t, dsn, postgres.Options{MaxConnections: 3})
 				v := view(t, r, source(t, tt.source), exact)
 				if log := v.Pinned().Log; exact && (log == nil || log.Low == nil || *log.Low != log.High) {
 					t.Errorf("place in the log: %+v, want that of a slot", log)
 				}
-				ended, rewriter := make(chan error, 1), connect(t, dsn)
+				ended, rewriter := make(chan error, 1), pgtest.Connect(t, dsn)
 				go func() {
 					_, err := rewriter.Exec(t.Context(), tt.rewrite)
 					ended <- err
@@ -82,23 +83,9 @@ func source(t *testing.T, name string) *catalog.Table {
 
 // Rewrites again and again, at any moment of a view's beginning.
 func TestViewAmongRewrites(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
-	ended, stop, rewriter := make(chan error, 1), make(chan struct{}), connect(t, dsn)
-	go func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				ended <- nil
-				return
-			default:
-			}
-			if _, err := rewriter.Exec(t.Context(), "ALTER TABLE t ALTER id TYPE "+[]string{"bigint", "int"}[i%2]); err != nil {
-				ended <- err
-				return
-			}
-		}
-	}()
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
+	stop := pgtest.Repeat(t, pgtest.Connect(t, dsn), "ALTER TABLE t ALTER id TYPE bigint", "ALTER TABLE t ALTER id TYPE int")
 	r := open(t, dsn, postgres.Options{MaxConnections: 2, Patience: 300 * time.Millisecond})
 	for i := range 20 {
 		v := view(t, r, source(t, "t"), i%2 == 0)
@@ -109,20 +96,19 @@ func TestViewAmongRewrites(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	close(stop)
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
 
 // On a standby a rewrite waits to be replayed for as long as the standby lets it.
 func TestStandbyOutlivesRewrite(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, "CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, "CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
 	there, standby := standbyOf(t, dsn)
 	replayed(t, primary, standby)
 	v := view(t, open(t, there, postgres.Options{}), source(t, "t"), true)
-	execute(t, primary, "ALTER TABLE t ALTER id TYPE bigint")
+	pgtest.Execute(t, primary, "ALTER TABLE t ALTER id TYPE bigint")
 	for range 100 { // the standby has it, and waits for the view
 		var received bool
 		if err := standby.QueryRow(t.Context(), "SELECT pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()").Scan(&received); err != nil {
@@ -144,9 +130,9 @@ func TestStandbyOutlivesRewrite(t *testing.T) {
 
 // An account that may read single columns only may not lock the table.
 func TestLockIsRefused(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	role := fmt.Sprintf("narrow_%d", databases.Load())
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text, secret text); CREATE ROLE "+role+" LOGIN; GRANT SELECT (id, note) ON t TO "+role)
+	dsn, conn := server.NewDatabase(t)
+	role := "narrow_" + conn.Config().Database
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text, secret text); CREATE ROLE "+role+" LOGIN; GRANT SELECT (id, note) ON t TO "+role)
 	_, err := open(t, strings.Replace(dsn, "postgres@", role+"@", 1), postgres.Options{}).Open(t.Context(), source(t, "t"), false)
 	if err == nil || !strings.Contains(err.Error(), "grant the account SELECT on the whole table") {
 		t.Error(err)

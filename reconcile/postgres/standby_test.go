@@ -33,7 +33,7 @@ func standbyOf(t *testing.T, dsn string, settings ...string) (string, *pgx.Conn)
 		}
 	})
 	there := on(standby, dsn)
-	return there, connect(t, there)
+	return there, pgtest.Connect(t, there)
 }
 
 // on is the database of a connection string on another server.
@@ -50,7 +50,7 @@ func replayed(t *testing.T, primary, standby *pgx.Conn) {
 	if err := primary.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, standby, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN pg_last_wal_replay_lsn() >= '%s'; PERFORM pg_sleep(0.02); END LOOP; END $$`, end))
+	pgtest.Execute(t, standby, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN pg_last_wal_replay_lsn() >= '%s'; PERFORM pg_sleep(0.02); END LOOP; END $$`, end))
 }
 
 func notes(n int) []reconciletest.Row {
@@ -64,8 +64,8 @@ func notes(n int) []reconciletest.Row {
 // A standby is a source: what was replayed bounds its place in the log of the
 // primary, and says how far it has come.
 func TestStandby(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
 	there, standby := standbyOf(t, dsn)
 	r := open(t, there, postgres.Options{MaxConnections: 3})
 	p := pipeline(t, oneTable)
@@ -86,10 +86,10 @@ func TestStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := lsn()
-	execute(t, primary, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g")
+	pgtest.Execute(t, primary, "INSERT INTO t SELECT g, repeat('x', 400) FROM generate_series(1, 60000) g")
 	replayed(t, primary, standby)
 	v := view(t, r, p.Tables[0], true)
-	execute(t, primary, "DELETE FROM t WHERE id <= 1000")
+	pgtest.Execute(t, primary, "DELETE FROM t WHERE id <= 1000")
 	replayed(t, primary, standby)
 	if got := rowCount(t, v); got != 60000 {
 		t.Errorf("%d rows in the view, want 60000", got)
@@ -112,16 +112,16 @@ func TestStandby(t *testing.T) {
 // While a standby lags behind the lake, rows that only the lake has are not
 // called different; when it has come, what differs still is.
 func TestStandbyThatLags(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 1000) g")
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 1000) g")
 	there, standby := standbyOf(t, dsn, "wal_receiver_timeout=1s")
 	replayed(t, primary, standby)
-	execute(t, standby, "SELECT pg_wal_replay_pause()")
-	execute(t, primary, "DELETE FROM t WHERE id = 7; UPDATE t SET note = 'new' WHERE id = 9")
+	pgtest.Execute(t, standby, "SELECT pg_wal_replay_pause()")
+	pgtest.Execute(t, primary, "DELETE FROM t WHERE id = 7; UPDATE t SET note = 'new' WHERE id = 9")
 	rows := append(notes(6), notes(1000)[7:]...)
 	rows[7][1].Text = "new"
 	reconciletest.TestFollower(t, pipeline(t, oneTable), open(t, there, postgres.Options{Role: reconcile.RoleReplica}), rows, 2, func() {
-		execute(t, standby, "SELECT pg_wal_replay_resume()")
+		pgtest.Execute(t, standby, "SELECT pg_wal_replay_resume()")
 		replayed(t, primary, standby)
 		heard(t, standby)
 	})
@@ -130,7 +130,7 @@ func TestStandbyThatLags(t *testing.T) {
 // heard waits until an idle primary has said so to its standby.
 func heard(t *testing.T, standby *pgx.Conn) {
 	t.Helper()
-	execute(t, standby, `DO $$ DECLARE began timestamptz := clock_timestamp(); BEGIN FOR i IN 1..3000 LOOP
+	pgtest.Execute(t, standby, `DO $$ DECLARE began timestamptz := clock_timestamp(); BEGIN FOR i IN 1..3000 LOOP
 		EXIT WHEN (SELECT last_msg_send_time FROM pg_stat_wal_receiver) > began + interval '1.2 s'; PERFORM pg_sleep(0.02); PERFORM pg_stat_clear_snapshot(); END LOOP; END $$`)
 }
 
@@ -142,8 +142,8 @@ func asRole(dsn, role string) string {
 
 // What the operator says of a source replaces what it says of itself.
 func TestRoles(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, "CREATE TABLE t (id bigint PRIMARY KEY, note text)")
 	there, standby := standbyOf(t, dsn)
 	replayed(t, primary, standby)
 	table := pipeline(t, oneTable).Tables[0]
@@ -192,8 +192,8 @@ func TestRoles(t *testing.T) {
 // A snapshot that is in the way of what a standby replays is ended by it: the
 // table is read again, at a new one.
 func TestStandbyConflict(t *testing.T) {
-	dsn, primary := newDatabase(t)
-	execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200) g;
+	dsn, primary := server.NewDatabase(t)
+	pgtest.Execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200) g;
 		CREATE VIEW slow AS SELECT id, note || pg_sleep(0.01)::text AS note FROM t; CREATE TABLE junk AS SELECT g FROM generate_series(1, 5000) g`)
 	there, standby := standbyOf(t, dsn, "max_standby_streaming_delay=10ms")
 	replayed(t, primary, standby)

@@ -6,19 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 )
 
 // The mark moves when rows of the tables do, and only then.
 func TestState(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); CREATE TABLE other (id bigint)")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); CREATE TABLE other (id bigint)")
 	p := pipeline(t, oneTable)
 	r := open(t, dsn, postgres.Options{})
 	state := func() reconcile.State {
-		execute(t, conn, "SELECT pg_stat_force_next_flush()")
-		execute(t, conn, "SELECT 1")
+		pgtest.Execute(t, conn, "SELECT pg_stat_force_next_flush()")
+		pgtest.Execute(t, conn, "SELECT 1")
 		s, err := r.State(t.Context(), p.Tables)
 		if err != nil {
 			t.Fatal(err)
@@ -26,11 +27,11 @@ func TestState(t *testing.T) {
 		return s
 	}
 	first := state()
-	execute(t, conn, "INSERT INTO other VALUES (1)")
+	pgtest.Execute(t, conn, "INSERT INTO other VALUES (1)")
 	if got := state(); got.Mark != first.Mark || got.Time.Before(first.Time) {
 		t.Errorf("another table changed: %+v after %+v", got, first)
 	}
-	execute(t, conn, "INSERT INTO t VALUES (1, 'n')")
+	pgtest.Execute(t, conn, "INSERT INTO t VALUES (1, 'n')")
 	if got := state(); got.Mark == first.Mark {
 		t.Error("the table changed and the mark did not")
 	}
@@ -39,8 +40,8 @@ func TestState(t *testing.T) {
 // Rows of partitions are rows of the table, those of tables that inherit are
 // not; a truncation is a change. Of rows that nobody counts there is no mark.
 func TestStateOfOtherKinds(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE parted (id bigint, note text) PARTITION BY RANGE (id); CREATE TABLE half PARTITION OF parted FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (id);
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE parted (id bigint, note text) PARTITION BY RANGE (id); CREATE TABLE half PARTITION OF parted FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (id);
 		CREATE TABLE quarter PARTITION OF half FOR VALUES FROM (0) TO (5); CREATE TABLE parent (id bigint, note text); CREATE TABLE child () INHERITS (parent);
 		CREATE TABLE plain (id bigint, note text); INSERT INTO plain VALUES (1, 'n'); CREATE MATERIALIZED VIEW kept AS SELECT * FROM plain; CREATE VIEW seen AS SELECT * FROM plain;
 		CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE far (id bigint, note text) SERVER s;
@@ -48,8 +49,8 @@ func TestStateOfOtherKinds(t *testing.T) {
 	r := open(t, dsn, postgres.Options{})
 	mark := func(name string) string {
 		t.Helper()
-		execute(t, conn, "SELECT pg_stat_force_next_flush()")
-		execute(t, conn, "SELECT 1")
+		pgtest.Execute(t, conn, "SELECT pg_stat_force_next_flush()")
+		pgtest.Execute(t, conn, "SELECT 1")
 		s, err := r.State(t.Context(), pipeline(t, strings.Replace(oneTable, "public.t", "public."+name, 1)).Tables)
 		if err != nil {
 			t.Fatal(err)
@@ -63,13 +64,13 @@ func TestStateOfOtherKinds(t *testing.T) {
 		if again := mark(name); first == "" || again != first {
 			t.Errorf("%s: marks %q and %q of rows that did not change", name, first, again)
 		}
-		execute(t, conn, change)
+		pgtest.Execute(t, conn, change)
 		if again := mark(name); again == first {
 			t.Errorf("%s: %s does not move the mark", name, change)
 		}
 	}
 	parent := mark("parent")
-	execute(t, conn, "INSERT INTO child VALUES (1, 'n')")
+	pgtest.Execute(t, conn, "INSERT INTO child VALUES (1, 'n')")
 	if again := mark("parent"); again != parent {
 		t.Errorf("a row of a child moves the mark from %q to %q", parent, again)
 	}
@@ -78,7 +79,7 @@ func TestStateOfOtherKinds(t *testing.T) {
 			t.Errorf("%s: mark %q of rows that nobody counts", name, got)
 		}
 	}
-	execute(t, conn, "ALTER DATABASE "+conn.Config().Database+" SET track_counts = off")
+	pgtest.Execute(t, conn, "ALTER DATABASE "+conn.Config().Database+" SET track_counts = off")
 	if got := mark("plain"); got != "" {
 		t.Errorf("mark %q of a server that does not count", got)
 	}
@@ -86,8 +87,8 @@ func TestStateOfOtherKinds(t *testing.T) {
 
 // A row that changes and changes back has another stamp.
 func TestStamp(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'a')")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'a')")
 	r := open(t, dsn, postgres.Options{MaxConnections: 4})
 	table := pipeline(t, oneTable).Tables[0]
 	stamp := func() string {
@@ -104,8 +105,8 @@ func TestStamp(t *testing.T) {
 	if again := stamp(); first == "" || again != first {
 		t.Errorf("stamps %q and %q of a row that did not change", first, again)
 	}
-	execute(t, conn, "UPDATE t SET note = 'b'")
-	execute(t, conn, "UPDATE t SET note = 'a'")
+	pgtest.Execute(t, conn, "UPDATE t SET note = 'b'")
+	pgtest.Execute(t, conn, "UPDATE t SET note = 'a'")
 	if again := stamp(); again == first {
 		t.Error("the row changed twice and the stamp did not")
 	}

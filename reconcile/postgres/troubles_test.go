@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 	"icehose/reconcile/reconciletest"
@@ -24,8 +25,8 @@ func severalTables(names ...string) string {
 // not there, and one whose connection is lost while it is read: each is
 // inconclusive and says why, and the others are decided.
 func TestTroubles(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE early (id bigint PRIMARY KEY, note text); INSERT INTO early SELECT g, 'n' FROM generate_series(1, 200) g;
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE early (id bigint PRIMARY KEY, note text); INSERT INTO early SELECT g, 'n' FROM generate_series(1, 200) g;
 		CREATE TABLE late AS SELECT * FROM early; CREATE TABLE hidden AS SELECT * FROM early; CREATE TABLE narrow AS SELECT id FROM early;
 		CREATE VIEW cut AS SELECT id, note || pg_sleep(0.02)::text AS note FROM early;
 		CREATE ROLE troubled LOGIN; GRANT SELECT ON early, late, narrow, cut TO troubled`)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"icehose/internal/pgtest"
 	"icehose/reconcile"
 	"icehose/reconcile/postgres"
 	"icehose/reconcile/reconciletest"
@@ -16,8 +17,8 @@ import (
 // A value that the lake's type cannot hold is a difference of its row, whether
 // the server digests it or not, and rows that are lost beside it are found.
 func TestUnfitValues(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note date);
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE t (id bigint PRIMARY KEY, note date);
 		INSERT INTO t SELECT g, CASE g WHEN 7 THEN 'infinity' ELSE date '2026-11-01' + g END FROM generate_series(0, 99) g`)
 	p := pipeline(t, strings.NewReplacer("note, type: string", "note, type: date").Replace(oneTable))
 	lake := []reconciletest.Row{reconciletest.MakeRow("7", "2026-11-08")}
@@ -46,8 +47,8 @@ func TestUnfitValuesInKey(t *testing.T) {
 		{"text", "long", "'none'", "g::text", "none"},
 	} {
 		t.Run(tt.source, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, fmt.Sprintf(`CREATE TABLE t (id %s PRIMARY KEY, note date); INSERT INTO t SELECT %s, '2026-11-01' FROM generate_series(1, 999) g;
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, fmt.Sprintf(`CREATE TABLE t (id %s PRIMARY KEY, note date); INSERT INTO t SELECT %s, '2026-11-01' FROM generate_series(1, 999) g;
 				INSERT INTO t VALUES (%s, '2026-11-02'); ANALYZE t`, tt.source, tt.other, tt.value))
 			p := pipeline(t, strings.NewReplacer("id, type: long", "id, type: "+tt.lake, "note, type: string", "note, type: date").Replace(oneTable))
 			for name, o := range map[string]reconcile.Options{
@@ -81,8 +82,8 @@ func TestUnfitValuesInKey(t *testing.T) {
 // So is one of a table without a key, whose rows the server puts in buckets by
 // texts of its own.
 func TestUnfitValuesWithoutKey(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, `CREATE TABLE t (id bigint, note date); INSERT INTO t SELECT g, CASE WHEN g < 9 THEN 'infinity' ELSE date '2026-11-01' END FROM generate_series(0, 2999) g; ANALYZE t`)
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, `CREATE TABLE t (id bigint, note date); INSERT INTO t SELECT g, CASE WHEN g < 9 THEN 'infinity' ELSE date '2026-11-01' END FROM generate_series(0, 2999) g; ANALYZE t`)
 	p := pipeline(t, strings.NewReplacer("note, type: string", "note, type: date", "mode: mirror", "mode: changelog", "    key: [id]\n", "").Replace(oneTable))
 	var lake []reconciletest.Row
 	for id := range 2990 {

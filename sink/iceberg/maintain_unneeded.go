@@ -30,11 +30,8 @@ func unneeded(ctx context.Context, current, left *table.Table) ([]string, error)
 	stay := statisticsOf(left)
 	var kept []iceberg.ManifestFile
 	for _, s := range left.Metadata().Snapshots() {
-		manifests, err := lists.Of(&s)
-		if err == nil {
-			err = errors.Join(ctx.Err(), lists.Check(&s))
-		}
-		if err != nil {
+		manifests, err := lists.Whole(&s)
+		if err = errors.Join(ctx.Err(), err); err != nil {
 			return nil, err
 		}
 		stay[s.ManifestList] = true

@@ -50,10 +50,7 @@ func (s *Store) newestCommit(ctx context.Context, t *catalog.Table, snapshotID i
 	if err != nil {
 		return newest, err
 	}
-	manifests, err := lists.Of(snapshot)
-	if err == nil {
-		err = lists.Check(snapshot)
-	}
+	manifests, err := lists.Whole(snapshot)
 	if err != nil {
 		return newest, err
 	}

@@ -185,10 +185,7 @@ func guarded(ctx context.Context, current *table.Table) (*table.Table, *guard, e
 	}
 	g := &guard{IO: lists.FS(), lists: lists, manifests: make(map[string]iceberg.ManifestFile)}
 	if s := current.CurrentSnapshot(); s != nil {
-		manifests, err := lists.Of(s)
-		if err == nil {
-			err = lists.Check(s)
-		}
+		manifests, err := lists.Whole(s)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -73,10 +73,7 @@ func newFileLists(ctx context.Context, log *table.Table) (*fileLists, error) {
 // of returns the data files of a snapshot, and checks its delete files' manifests
 // as well.
 func (l *fileLists) of(ctx context.Context, s *table.Snapshot) (map[string]bool, error) {
-	manifests, err := l.Of(s)
-	if err == nil {
-		err = l.Check(s)
-	}
+	manifests, err := l.Whole(s)
 	if err != nil {
 		return nil, err
 	}

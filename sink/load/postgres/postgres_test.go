@@ -3,7 +3,6 @@
 package postgres_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,46 +22,7 @@ import (
 
 var server *pgtest.Server
 
-func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // a test's main
-
-func run(m *testing.M) int {
-	var err error
-	if server, err = pgtest.Start(context.Background(), ""); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer func() { _ = server.Stop() }() // nothing is left to be told
-	return m.Run()
-}
-
-var databases atomic.Int64
-
-// newDatabase makes a database and returns its connection string and a
-// connection to it.
-func newDatabase(t *testing.T) (string, *pgx.Conn) {
-	t.Helper()
-	name := fmt.Sprintf("test_%d", databases.Add(1))
-	execute(t, connect(t, server.DSN()), "CREATE DATABASE "+name)
-	dsn := strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
-	return dsn, connect(t, dsn)
-}
-
-func connect(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
-func execute(t *testing.T, conn *pgx.Conn, sql string) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, &server)) } //nolint:forbidigo // a test's main
 
 // later executes a statement while the test goes on. The channel has its error.
 func later(t *testing.T, conn *pgx.Conn, sql string) <-chan error {
@@ -198,10 +158,10 @@ func TestSnapshotOutlivesRewrite(t *testing.T) {
 		{"a parent", "CREATE TABLE t (id int PRIMARY KEY, note text); CREATE TABLE child () INHERITS (t); " + fill, true, "ALTER TABLE t ALTER id TYPE bigint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, tt.create)
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, tt.create)
 			s := <-open(t, dsn, table(t, "t", tt.key), postgres.Options{Parallel: 4, LockTimeout: 3 * time.Second})
-			rewritten := later(t, connect(t, dsn), tt.rewrite)
+			rewritten := later(t, pgtest.Connect(t, dsn), tt.rewrite)
 			if s.err == nil {
 				waiting(t, conn, 1)
 			}
@@ -230,10 +190,10 @@ func TestSnapshotAwaitsRewrite(t *testing.T) {
 		{"asked for, without a key", false, "DELETE FROM t WHERE id < 0", alter},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dsn, conn := newDatabase(t)
-			execute(t, conn, fmt.Sprintf("CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, %d) g", manyRows))
-			blocker := connect(t, dsn)
-			execute(t, blocker, "BEGIN; "+tt.begun)
+			dsn, conn := server.NewDatabase(t)
+			pgtest.Execute(t, conn, fmt.Sprintf("CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, %d) g", manyRows))
+			blocker := pgtest.Connect(t, dsn)
+			pgtest.Execute(t, blocker, "BEGIN; "+tt.begun)
 			s := open(t, dsn, table(t, "t", tt.key), postgres.Options{Parallel: 4})
 			if tt.key {
 				outwaits(t, conn)
@@ -241,10 +201,10 @@ func TestSnapshotAwaitsRewrite(t *testing.T) {
 				waiting(t, conn, 1)
 			}
 			if tt.queued != "" {
-				later(t, connect(t, dsn), tt.queued)
+				later(t, pgtest.Connect(t, dsn), tt.queued)
 				waiting(t, conn, 2)
 			}
-			execute(t, blocker, "COMMIT")
+			pgtest.Execute(t, blocker, "COMMIT")
 			if got := rows(t, <-s); got != manyRows {
 				t.Errorf("%d rows, want %d", got, manyRows)
 			}
@@ -254,16 +214,16 @@ func TestSnapshotAwaitsRewrite(t *testing.T) {
 
 // One that begins while transactions are waited for comes before the snapshot, too.
 func TestSnapshotAwaitsLaterRewrite(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, fmt.Sprintf("CREATE TABLE other (); CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, %d) g", manyRows))
-	writer, rewriter := connect(t, dsn), connect(t, dsn)
-	execute(t, writer, "BEGIN; INSERT INTO other DEFAULT VALUES")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, fmt.Sprintf("CREATE TABLE other (); CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, %d) g", manyRows))
+	writer, rewriter := pgtest.Connect(t, dsn), pgtest.Connect(t, dsn)
+	pgtest.Execute(t, writer, "BEGIN; INSERT INTO other DEFAULT VALUES")
 	s := open(t, dsn, table(t, "t", true), postgres.Options{Parallel: 4})
 	outwaits(t, conn)
-	execute(t, rewriter, "BEGIN; ALTER TABLE t ALTER id TYPE bigint")
-	execute(t, writer, "COMMIT")
+	pgtest.Execute(t, rewriter, "BEGIN; ALTER TABLE t ALTER id TYPE bigint")
+	pgtest.Execute(t, writer, "COMMIT")
 	waiting(t, conn, 1)
-	execute(t, rewriter, "COMMIT")
+	pgtest.Execute(t, rewriter, "COMMIT")
 	if got := rows(t, <-s); got != manyRows {
 		t.Errorf("%d rows, want %d", got, manyRows)
 	}
@@ -272,31 +232,15 @@ func TestSnapshotAwaitsLaterRewrite(t *testing.T) {
 // Rewrites again and again, at any moment of a load's beginning.
 func TestSnapshotAmongRewrites(t *testing.T) {
 	for _, key := range []bool{true, false} {
-		dsn, conn := newDatabase(t)
-		execute(t, conn, "CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
-		ended, stop := make(chan error, 1), make(chan struct{})
-		rewriter := connect(t, dsn)
-		go func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					ended <- nil
-					return
-				default:
-				}
-				if _, err := rewriter.Exec(t.Context(), "ALTER TABLE t ALTER id TYPE "+[]string{"bigint", "int"}[i%2]); err != nil {
-					ended <- err
-					return
-				}
-			}
-		}()
+		dsn, conn := server.NewDatabase(t)
+		pgtest.Execute(t, conn, "CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
+		stop := pgtest.Repeat(t, pgtest.Connect(t, dsn), "ALTER TABLE t ALTER id TYPE bigint", "ALTER TABLE t ALTER id TYPE int")
 		for range 8 {
 			if got := rows(t, <-open(t, dsn, table(t, "t", key), postgres.Options{Parallel: 3})); got != 500 {
 				t.Errorf("key %v: %d rows, want 500", key, got)
 			}
 		}
-		close(stop)
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -305,19 +249,19 @@ func TestSnapshotAmongRewrites(t *testing.T) {
 // A lock that cannot be had in time is an error that says so.
 func TestLockTimeout(t *testing.T) {
 	for _, key := range []bool{true, false} {
-		dsn, conn := newDatabase(t)
-		execute(t, conn, "CREATE TABLE other (); CREATE TABLE t (id int, note text)")
-		writer := connect(t, dsn)
-		execute(t, writer, "BEGIN; INSERT INTO other DEFAULT VALUES")
+		dsn, conn := server.NewDatabase(t)
+		pgtest.Execute(t, conn, "CREATE TABLE other (); CREATE TABLE t (id int, note text)")
+		writer := pgtest.Connect(t, dsn)
+		pgtest.Execute(t, writer, "BEGIN; INSERT INTO other DEFAULT VALUES")
 		if !key { // its writers are kept out before any transaction is waited for
-			execute(t, conn, "BEGIN; LOCK TABLE t")
+			pgtest.Execute(t, conn, "BEGIN; LOCK TABLE t")
 		}
 		opening := open(t, dsn, table(t, "t", key), postgres.Options{Parallel: 2, LockTimeout: 200 * time.Millisecond})
 		if key {
 			outwaits(t, conn)
-			execute(t, conn, "BEGIN; LOCK TABLE t")
+			pgtest.Execute(t, conn, "BEGIN; LOCK TABLE t")
 		}
-		execute(t, writer, "COMMIT")
+		pgtest.Execute(t, writer, "COMMIT")
 		s := <-opening
 		refused, ok := errors.AsType[*pgconn.PgError](s.err)
 		if !ok || refused.Code != "55P03" || !strings.Contains(s.err.Error(), "lock the table") {
@@ -328,9 +272,9 @@ func TestLockTimeout(t *testing.T) {
 
 // What cannot be read whole is refused by its name.
 func TestOpenRefuses(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	role := fmt.Sprintf("some_%d", databases.Load())
-	execute(t, conn, `CREATE TABLE plain (id int PRIMARY KEY, note text); CREATE VIEW seen AS SELECT * FROM plain; CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain;
+	dsn, conn := server.NewDatabase(t)
+	role := "some_" + conn.Config().Database
+	pgtest.Execute(t, conn, `CREATE TABLE plain (id int PRIMARY KEY, note text); CREATE VIEW seen AS SELECT * FROM plain; CREATE MATERIALIZED VIEW stored AS SELECT * FROM plain;
 		CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE far (id int, note text) SERVER elsewhere; CREATE SEQUENCE counter;
 		CREATE TABLE parts (id int, note text) PARTITION BY RANGE (id); CREATE TABLE parts_near PARTITION OF parts FOR VALUES FROM (0) TO (9);
 		CREATE TABLE parts_more PARTITION OF parts FOR VALUES FROM (9) TO (99) PARTITION BY RANGE (id);
@@ -368,8 +312,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // Only a slot that a stream of this database can begin with silences the warning.
 func TestWarnsOfMissingSlot(t *testing.T) {
-	dsn, conn := newDatabase(t)
-	execute(t, conn, "CREATE TABLE t (id int PRIMARY KEY, note text)")
+	dsn, conn := server.NewDatabase(t)
+	pgtest.Execute(t, conn, "CREATE TABLE t (id int PRIMARY KEY, note text)")
 	warned := func(want bool, of string) {
 		t.Helper()
 		s := <-open(t, dsn, table(t, "t", true), postgres.Options{})
@@ -378,19 +322,19 @@ func TestWarnsOfMissingSlot(t *testing.T) {
 		}
 	}
 	warned(true, "none")
-	_, other := newDatabase(t)
-	execute(t, other, "SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
+	_, other := server.NewDatabase(t)
+	pgtest.Execute(t, other, "SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
 	warned(true, "of another database")
-	execute(t, conn, "SELECT pg_create_logical_replication_slot('passing', 'test_decoding', true)")
+	pgtest.Execute(t, conn, "SELECT pg_create_logical_replication_slot('passing', 'test_decoding', true)")
 	warned(true, "that ends with its session")
-	execute(t, conn, "SELECT pg_drop_replication_slot('passing'); SELECT pg_create_logical_replication_slot('kept', 'test_decoding')")
+	pgtest.Execute(t, conn, "SELECT pg_drop_replication_slot('passing'); SELECT pg_create_logical_replication_slot('kept', 'test_decoding')")
 	warned(false, "of this database")
-	execute(t, conn, "ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
-	execute(t, conn, "ALTER SYSTEM SET max_wal_size = '32MB'")
-	execute(t, conn, "SELECT pg_reload_conf()")
+	pgtest.Execute(t, conn, "ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+	pgtest.Execute(t, conn, "ALTER SYSTEM SET max_wal_size = '32MB'")
+	pgtest.Execute(t, conn, "SELECT pg_reload_conf()")
 	for range 8 {
-		execute(t, conn, "CREATE TABLE waste AS SELECT repeat(md5(g::text), 20) FROM generate_series(1, 20000) g; DROP TABLE waste; SELECT pg_switch_wal()")
-		execute(t, conn, "CHECKPOINT")
+		pgtest.Execute(t, conn, "CREATE TABLE waste AS SELECT repeat(md5(g::text), 20) FROM generate_series(1, 20000) g; DROP TABLE waste; SELECT pg_switch_wal()")
+		pgtest.Execute(t, conn, "CHECKPOINT")
 	}
 	var status string
 	if err := conn.QueryRow(t.Context(), "SELECT wal_status FROM pg_replication_slots WHERE slot_name = 'kept'").Scan(&status); err != nil || status != "lost" {
