@@ -145,7 +145,9 @@ func (r *sinkRun) showStatus(ctx context.Context) *sinkShow {
 			s := r.status()
 			screen.draw(&s)
 		}
-		every, done = drawEvery, screen.clear
+		// The last row is drawn too: a run may be over before the second, and what is
+		// recorded of a terminal should show where it ended.
+		every, done = drawEvery, func() { tell(); screen.clear() }
 		tell()
 	case every == 0 || r.env.log.Enabled(ctx, slog.LevelInfo): // with --verbose every flush logs it
 		close(show.stopped)
