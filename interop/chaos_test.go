@@ -52,7 +52,7 @@ func readChaos(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 		disk := new(sinktest.Disk)
-		chaos := sinktest.Chaos{Seed: 31_000 + seed, Changes: 500, Lake: sinktest.ChaosLake{
+		chaos := sinktest.Chaos{Seed: 31_001 + seed, Changes: 500, Lake: sinktest.ChaosLake{
 			Open: func(ctx context.Context) (sink.Store, func() error, error) {
 				store, err := iceberg.Open(ctx, w.dir, iceberg.Options{
 					Sync: func(f *os.File) error { return disk.Write(f.Name()) }, Retention: iceberg.Retention{SnapshotAge: -1},

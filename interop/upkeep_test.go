@@ -19,6 +19,7 @@ import (
 	"icehose/catalog"
 	"icehose/catalog/artifact"
 	"icehose/cdc"
+	"icehose/sink"
 	"icehose/sink/merge"
 	"icehose/sink/merge/mergetest"
 )
@@ -215,8 +216,14 @@ func TestSparkRetentionBesideDelivery(t *testing.T) {
 					t.Fatal("nothing was delivered meanwhile: the test shows nothing")
 				}
 				return err
-			case <-time.After(300 * time.Millisecond):
-				f.append(t, def, log[appended%len(log)])
+			case <-time.After(300 * time.Millisecond << min(appended, 4)): // a slow statement needs a gap to commit in
+				err := sink.ErrConflict
+				for errors.Is(err, sink.ErrConflict) { // with the statement's own commit
+					err = mergetest.Append(t.Context(), f.store, def, log[appended%len(log)])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}

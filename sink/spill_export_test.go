@@ -51,7 +51,7 @@ type stallingFile struct {
 func (f *stallingFile) Write(b []byte) (int, error) {
 	select {
 	case <-f.until:
-	case <-time.After(20 * time.Second): // so that the test fails, and does not hang
+	case <-time.After(time.Minute): // so that the test fails, and does not hang
 	}
 	return f.runFile.Write(b)
 }

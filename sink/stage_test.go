@@ -40,7 +40,7 @@ func (t *stagedTable) Commit(ctx context.Context, b *sink.Batch) error {
 	if t.lake.wait && b.Inserts.Len() > 0 {
 		select {
 		case <-t.lake.staged:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			return errAlone
 		}
 	}
@@ -69,7 +69,7 @@ func (t *stagedTable) Stage(ctx context.Context, b *sink.Batch) error {
 // a call that fails does not wait for.
 func (l *stagedLake) wantCalls(t *testing.T, n int64) {
 	t.Helper()
-	for range 10_000 {
+	for range 60_000 {
 		if l.calls.Load() >= n {
 			break
 		}

@@ -5,8 +5,8 @@
 set -euo pipefail
 mkdir -p "$1/postgresql" "$1/mysql" "$1/packages"
 cd "$1/packages"
-apt-get update -q
-apt-get download -q zabbix-server-pgsql zabbix-server-mysql roundcube-core icinga2-ido-pgsql icinga2-ido-mysql icingadb \
+apt-get -o Acquire::Retries=5 update -q
+apt-get -o Acquire::Retries=5 download -q zabbix-server-pgsql zabbix-server-mysql roundcube-core icinga2-ido-pgsql icinga2-ido-mysql icingadb \
 	pdns-backend-pgsql pdns-backend-mysql kamailio-postgres-modules kamailio-mysql-modules mediawiki cacti
 for package in *.deb; do
 	dpkg-deb -x "$package" .

@@ -350,8 +350,7 @@ func TestSizeIsTight(t *testing.T) {
 			t.Fatal(err)
 		}
 		fits := func(shards int) bool {
-			each := in.Rate / float64(shards)
-			return each <= 1000*(1+1e-9) && each*float64(in.RowBytes) <= 1e6*(1+1e-9)
+			return int(in.Rate) <= 1000*shards && int(in.Rate)*in.RowBytes <= 1_000_000*shards
 		}
 		if !fits(size.Shards) || size.Shards > 1 && fits(size.Shards-1) {
 			t.Errorf("%d shards for %+v", size.Shards, in)

@@ -21,7 +21,7 @@ func TestBesideSink(t *testing.T) {
 	lake, stream, pipeline := filepath.Join(dir, "lake"), filepath.Join(dir, "stream.ndjson"), filepath.Join(tpccFixture, "pipeline.yaml")
 	appendTo(t, stream, fixtureLines(t)[:300]...)
 	p := startSink(t, lake, "--follow", "--flush-every", "50ms", stream)
-	p.waitFor("sink status")
+	p.waitFor(`"msg":"sink status","records":300,`)
 	for _, c := range []struct {
 		args   []string
 		status int

@@ -218,7 +218,7 @@ func checkRecipes(t *testing.T, targets, inCI []string) {
 		t.Skip("no make here")
 	}
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"--print-data-base", "--dry-run", "--no-builtin-rules", "--no-builtin-variables", "ENV=dev"}, targets...)...)
-	cmd.Dir = "../.."
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "LC_ALL=C") // make translates its words
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -70,7 +70,7 @@ func (p *process) endsWith(status int, stderr string) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatal("does not end")
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.stderr.String(), stderr) {

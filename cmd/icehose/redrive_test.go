@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
@@ -329,11 +330,15 @@ func TestRedriveTimeout(t *testing.T) {
 					close(ended)
 				})
 			})
-			status, stdout, stderr := runCommand(t, "redrive", "--pipeline", "pipeline.yaml", "--timeout", "100ms", "s3://lake-errors/processing-failed/2026")
-			if status != exitTrouble || !strings.Contains(stdout, "send: ") || !strings.Contains(stderr, "nothing came for 100ms (--timeout)") {
+			status, stdout, stderr := runCommand(t, "redrive", "--pipeline", "pipeline.yaml", "--timeout", "2s", "s3://lake-errors/processing-failed/2026")
+			if status != exitTrouble || !strings.Contains(stdout, "send: ") || !strings.Contains(stderr, "nothing came for 2s (--timeout)") {
 				t.Errorf("status %d\n%s%s", status, stdout, stderr)
 			}
-			<-ended
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Error("never asked for")
+			}
 		})
 	}
 }

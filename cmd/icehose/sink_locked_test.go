@@ -93,7 +93,7 @@ func TestSinkGivesUpOpening(t *testing.T) {
 		t.Fatal("no lake")
 	}
 	defer lockCatalog(t, lake)()
-	for retryFor, again := range map[string]bool{"0s": false, "300ms": true} {
+	for retryFor, again := range map[string]bool{"0s": false, "3s": true} {
 		p := startSink(t, lake, "--retry-for", retryFor, stream)
 		if status := p.end(); status != exitTrouble || !strings.Contains(p.stdout.String(), "another process has catalog.db locked: wait until it has ended, or stop it") {
 			t.Errorf("%s: status %d\n%s", retryFor, status, p.stdout.Bytes())

@@ -246,7 +246,8 @@ func TestSinkNotesIdleTables(t *testing.T) {
 	dir := t.TempDir()
 	lake, stream := filepath.Join(dir, "lake"), filepath.Join(dir, "stream.ndjson")
 	appendTo(t, stream, fixtureLines(t)[:300]...)
-	p := startSink(t, lake, "--follow", "--flush-every", "5ms", stream)
+	p := startSink(t, lake, "--follow", "--flush-every", "50ms", stream)
+	p.waitFor(`"msg":"sink status","records":300,`)
 	p.waitFor(`"changes":0,`) // a table that got no row notes where it is
 	p.waitFor("sink status")  // and the others have
 	p.signal(os.Kill)

@@ -66,7 +66,7 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 	records, ended := r.read(reading, after)
 	flush := time.NewTicker(r.cmd.FlushEvery)
 	defer flush.Stop()
-	taken, err := r.take(ctx, work, records, flush.C)
+	taken, err := r.take(ctx, work, records, flush)
 	var unread error // why the source has ended before its end
 	select {
 	case unread = <-ended:
@@ -122,16 +122,17 @@ func (r *sinkRun) read(reading context.Context, after map[string]sink.Offset) (<
 }
 
 // take takes the records until there are no more, which it says, or ctx is done.
-func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Record, flush <-chan time.Time) (all bool, err error) {
+func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Record, flush *time.Ticker) (all bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
 			return false, nil
-		case <-flush:
+		case <-flush.C:
 			if err := r.flush(work); err != nil {
 				return false, err
 			}
 			r.maintain(ctx)
+			flush.Reset(r.cmd.FlushEvery) // a commit that takes longer than this leaves time to read
 		case record, ok := <-records:
 			if !ok {
 				return true, nil

@@ -52,7 +52,7 @@ func TestRunUntilLimit(t *testing.T) {
 	// Durations are by the task's clock, which moves when it is read.
 	for name, limit := range map[string]func() dmssim.Limit{
 		"LSN":      func() dmssim.Limit { return dmssim.Limit{LSN: s.now(t)} },
-		"idle":     func() dmssim.Limit { return dmssim.Limit{Idle: 20 * time.Millisecond} },
+		"idle":     func() dmssim.Limit { return dmssim.Limit{Idle: 60 * time.Millisecond} },
 		"duration": func() dmssim.Limit { return dmssim.Limit{Duration: 60 * time.Millisecond} },
 	} {
 		t.Run(name, func(t *testing.T) {

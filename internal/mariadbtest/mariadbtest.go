@@ -116,7 +116,7 @@ func (s *Server) start(ctx context.Context, binary string, options []string) err
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	db, err := mysql.Open(s.DSN(""))
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Server) end() error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		err := process.Kill()
 		<-s.exited
 		return errors.Join(errors.New("stop mariadb: it did not end within 30 s and was killed"), err)

@@ -99,7 +99,7 @@ func TestRun(t *testing.T) {
 			}
 			t.Chdir(folder)
 			var out bytes.Buffer
-			if status := mutants.Run([]string{"-jobs", "1", "-timeout", "2s", "-write", "table.md"}, &out, &out); status != c.status {
+			if status := mutants.Run([]string{"-jobs", "1", "-timeout", "10s", "-write", "table.md"}, &out, &out); status != c.status {
 				t.Errorf("status %d, want %d", status, c.status)
 			}
 			if !strings.Contains(out.String(), c.want) {

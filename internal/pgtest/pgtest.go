@@ -136,7 +136,7 @@ func (s *Server) launch(ctx context.Context, home string, attributes *syscall.Sy
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, s.DSN())
@@ -181,7 +181,7 @@ func (s *Server) end() error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		err := process.Kill()
 		<-s.exited
 		return errors.Join(errors.New("stop postgresql: it did not end within 30 s and was killed"), err)

@@ -79,7 +79,7 @@ func (p *Process) Await(tb testing.TB, ready func(output string) bool) string {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 1000 {
+	for range 6000 {
 		if output := p.Output(); ready(output) {
 			return output
 		}
@@ -115,7 +115,7 @@ func start(tb testing.TB, port, dir string, environ []string, name string, args 
 	})
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 3000 {
+	for range 9000 {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			_ = conn.Close() // only to see whether somebody listens
 			return p

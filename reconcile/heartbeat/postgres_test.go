@@ -200,7 +200,7 @@ func testPostgresGoesOn(t *testing.T, server *pgtest.Server) {
 	w.next(t)
 	w.next(t)
 	_, _, before := everyPostgres(t, conn)
-	execPostgres(t, conn, "BEGIN; LOCK TABLE heartbeat; SELECT pg_sleep(0.7); COMMIT")
+	execPostgres(t, conn, "BEGIN; LOCK TABLE heartbeat; SELECT pg_sleep(3); COMMIT")
 	w.next(t)
 	if n, oldest, _ := everyPostgres(t, conn); n != 9 || !oldest.After(before) {
 		t.Errorf("%d rows since %v, before %v", n, oldest, before)

@@ -32,6 +32,8 @@ import (
 	"strings"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
+
 	"icehose/catalog"
 	source "icehose/catalog/mysql"
 	"icehose/cdc"
@@ -139,27 +141,45 @@ func (r *Reader) connect(ctx context.Context) (*sql.Conn, error) {
 		return nil, ctx.Err()
 	case <-r.free:
 	}
-	return r.dial(ctx)
+	conn, err := r.dial(ctx)
+	// A server counts a connection for a moment after it was closed.
+	for tries := 0; tooMany(err) && tries < 20 && reconcile.Wait(ctx, 100*time.Millisecond) == nil; tries++ {
+		conn, err = r.dial(ctx)
+	}
+	if err != nil {
+		r.free <- struct{}{}
+	}
+	return conn, err
+}
+
+// tooMany reports whether a server had no connection left to give, at all or to
+// this account.
+func tooMany(err error) bool {
+	fromServer, ok := errors.AsType[*driver.MySQLError](err)
+	return ok && (fromServer.Number == 1040 || fromServer.Number == 1203 || fromServer.Number == 1226)
 }
 
 // connectMore opens another connection if one is free now; nil if not.
 func (r *Reader) connectMore(ctx context.Context) (*sql.Conn, error) {
 	select {
 	case <-r.free:
-		return r.dial(ctx)
 	default:
 		return nil, nil
 	}
+	conn, err := r.dial(ctx)
+	if err != nil {
+		r.free <- struct{}{}
+	}
+	return conn, err
 }
 
 func (r *Reader) dial(ctx context.Context) (*sql.Conn, error) {
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
-		r.free <- struct{}{}
 		return nil, fmt.Errorf("connect: %w", clean(err))
 	}
 	if err := setUp(ctx, conn, r.session()); err != nil {
-		r.close(conn)
+		_ = conn.Close() // the first error matters
 		return nil, err
 	}
 	return conn, nil

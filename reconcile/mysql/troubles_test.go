@@ -20,7 +20,7 @@ import (
 func TestTroubles(t *testing.T) {
 	db := shop(t, "CREATE TABLE early (id bigint PRIMARY KEY, note text); INSERT INTO early SELECT seq, 'n' FROM seq_1_to_200; CREATE TABLE late AS SELECT * FROM early; "+
 		"CREATE TABLE hidden AS SELECT * FROM early; CREATE TABLE narrow AS SELECT id FROM early; CREATE TABLE old ENGINE=MyISAM AS SELECT * FROM early; "+
-		"CREATE TABLE cut AS SELECT seq AS id, REPEAT('n', 1000) AS note FROM seq_1_to_60000; CREATE USER IF NOT EXISTS troubled; "+
+		"CREATE TABLE cut AS SELECT seq AS id, REPEAT('n', 200) AS note FROM seq_1_to_300000; CREATE USER IF NOT EXISTS troubled; "+
 		"GRANT SELECT ON shop.early TO troubled; GRANT SELECT ON shop.late TO troubled; GRANT SELECT ON shop.narrow TO troubled; GRANT SELECT ON shop.old TO troubled; GRANT SELECT ON shop.cut TO troubled")
 	head, one, _ := strings.Cut(oneTable, "  - source: shop.t\n")
 	for _, name := range []string{"early", "hidden", "narrow", "old", "cut", "late"} {
@@ -49,7 +49,7 @@ func TestTroubles(t *testing.T) {
 		}
 		return errors.New("nothing reads the table")
 	}
-	for _, o := range []mysql.Options{{}, {Stream: true, RowsPerSecond: 20000}} {
+	for _, o := range []mysql.Options{{}, {Stream: true, RowsPerSecond: 100000}} {
 		source := &reconciletest.Disturbed{Reader: open(t, strings.Replace(server.DSN(""), "root@", "troubled@", 1), o), Table: "shop.cut", Do: kill}
 		report, err := reconcile.Run(t.Context(), p, source, lake, reconcile.Options{Concurrency: 2})
 		if err != nil {

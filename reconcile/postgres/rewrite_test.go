@@ -18,7 +18,7 @@ import (
 // waiting waits until a session of the database waits for a lock.
 func waiting(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	for range 500 {
+	for range 6000 {
 		var n int
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
 			t.Fatal(err)

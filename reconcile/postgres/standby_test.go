@@ -50,6 +50,7 @@ func replayed(t *testing.T, primary, standby *pgx.Conn) {
 	if err := primary.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
 		t.Fatal(err)
 	}
+	pgtest.Execute(t, primary, "SELECT pg_logical_emit_message(true, 'icehose', '')") // its commit brings everything before it out
 	pgtest.Execute(t, standby, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN pg_last_wal_replay_lsn() >= '%s'; PERFORM pg_sleep(0.02); END LOOP; END $$`, end))
 }
 
@@ -194,7 +195,7 @@ func TestRoles(t *testing.T) {
 func TestStandbyConflict(t *testing.T) {
 	dsn, primary := server.NewDatabase(t)
 	pgtest.Execute(t, primary, `CREATE TABLE t (id bigint PRIMARY KEY, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 200) g;
-		CREATE VIEW slow AS SELECT id, note || pg_sleep(0.01)::text AS note FROM t; CREATE TABLE junk AS SELECT g FROM generate_series(1, 5000) g`)
+		CREATE VIEW slow AS SELECT id, note || pg_sleep(0.03)::text AS note FROM t; CREATE TABLE junk AS SELECT g FROM generate_series(1, 5000) g`)
 	there, standby := standbyOf(t, dsn, "max_standby_streaming_delay=10ms")
 	replayed(t, primary, standby)
 	p := pipeline(t, strings.Replace(oneTable, "public.t", "public.slow", 1))

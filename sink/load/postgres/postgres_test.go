@@ -38,7 +38,7 @@ func later(t *testing.T, conn *pgx.Conn, sql string) <-chan error {
 // waiting waits until as many sessions of the database wait for a lock.
 func waiting(t *testing.T, conn *pgx.Conn, sessions int) {
 	t.Helper()
-	for range 500 {
+	for range 6000 {
 		var n int
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func waiting(t *testing.T, conn *pgx.Conn, sessions int) {
 func outwaits(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	asked := make(map[time.Time]bool)
-	for range 1000 {
+	for range 6000 {
 		var at time.Time
 		err := conn.QueryRow(t.Context(), `SELECT query_start FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'icehose load'
 			AND query LIKE '%pg_locks%' AND state = 'idle'`).Scan(&at)
@@ -236,7 +236,7 @@ func TestSnapshotAmongRewrites(t *testing.T) {
 		pgtest.Execute(t, conn, "CREATE TABLE t (id int, note text); INSERT INTO t SELECT g, 'n' FROM generate_series(1, 500) g")
 		stop := pgtest.Repeat(t, pgtest.Connect(t, dsn), "ALTER TABLE t ALTER id TYPE bigint", "ALTER TABLE t ALTER id TYPE int")
 		for range 8 {
-			if got := rows(t, <-open(t, dsn, table(t, "t", key), postgres.Options{Parallel: 3})); got != 500 {
+			if got := rows(t, <-open(t, dsn, table(t, "t", key), postgres.Options{Parallel: 3, LockTimeout: 5 * time.Minute})); got != 500 {
 				t.Errorf("key %v: %d rows, want 500", key, got)
 			}
 		}
