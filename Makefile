@@ -120,7 +120,10 @@ interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers
 	$(INTEROP)/bin/python catalog/artifact/interop/parse.py testdata/golden/catalog/*
 	$(INTEROP)/bin/cfn-lint -t testdata/golden/catalog/*/cloudformation/tables.yaml
 
-# Python programs that check ours, each set in an environment of its own.
+# Python programs that check ours, each set in an environment of its own. What
+# they need in turn is pinned beside them.
+PYTHON_SETS := catalog/artifact/interop/requirements.txt interop/requirements.txt cloudformation/emulate/requirements.txt cloudformation/emulate/requirements-policy.txt
+constraints = $(subst requirements,constraints,$(1))
 $(INTEROP): catalog/artifact/interop/requirements.txt
 $(ENGINES): interop/requirements.txt
 $(EMULATE): cloudformation/emulate/requirements.txt
@@ -129,8 +132,16 @@ $(INTEROP) $(ENGINES) $(EMULATE) $(POLICY):
 	@mkdir -p $(TOOLS)
 	@rm -rf $@
 	python3 -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check --retries 10 -r $< || { rm -rf $@; exit 1; } # what is half there would be believed made
+	$@/bin/pip install --quiet --disable-pip-version-check --retries 10 -r $< -c $(call constraints,$<) || { rm -rf $@; exit 1; } # what is half there would be believed made
 	@touch $@
+
+.PHONY: pins
+pins: ## what the Python programs need, in the versions that are newest today
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
+	for set in $(PYTHON_SETS); do \
+		python3 -m venv --clear "$$new"; "$$new/bin/pip" install --quiet --disable-pip-version-check -r "$$set"; \
+		"$$new/bin/pip" freeze --disable-pip-version-check >"$${set/requirements/constraints}"; \
+	done
 
 .PHONY: interop
 interop: $(ENGINES) $(SPARK_JARS) $(COUNTING) ## tables and SQL on Spark, DuckDB and PyIceberg; needs a JDK 17 and Maven
