@@ -318,7 +318,34 @@ func (s *session) strike(l *luck, fault Strike) error {
 	s.struck++
 	l.streak++
 	s.trace("fault: %s", fault)
-	return fmt.Errorf("%w: %s", ErrInjected, fault)
+	return &struckError{fault: fault}
+}
+
+// A struckError is what one fault says. It may be told of later than another
+// that struck behind it: a call returns one error, and what failed beside it
+// comes with the next.
+type struckError struct {
+	fault Strike
+	told  bool // a call has failed with it
+}
+
+func (e *struckError) Error() string { return fmt.Sprintf("%v: %s", ErrInjected, e.fault) }
+func (e *struckError) Unwrap() error { return ErrInjected }
+
+// tellsNew reports whether faults are told of by an error that no call has
+// failed with before, and notes them.
+func tellsNew(err error) (found bool) {
+	switch e := err.(type) { //nolint:errorlint // the whole tree is walked
+	case *struckError:
+		found, e.told = !e.told, true
+	case interface{ Unwrap() error }:
+		found = tellsNew(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			found = tellsNew(each) || found
+		}
+	}
+	return found
 }
 
 // crash ends the process.

@@ -254,7 +254,7 @@ func (s *session) call(what string, method func(context.Context) error) error {
 	err := method(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	excused := s.struck > s.excused
+	excused := tellsNew(err) || s.struck > s.excused
 	if err != nil {
 		s.trace("%s: %v", what, err)
 		s.excused = s.struck
