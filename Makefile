@@ -196,7 +196,7 @@ check: test lint ## test and lint, and that the module files are tidy
 lint: $(LINT) ## formatting, static checks and the import rules
 	$(LINT) config verify
 	$(LINT) fmt --diff
-	$(LINT) run --timeout 15m --build-tags postgres,mariadb,system,aws,interop
+	$(LINT) run --timeout 60m --build-tags postgres,mariadb,system,aws,interop
 
 $(LINT):
 	@mkdir -p $(TOOLS)

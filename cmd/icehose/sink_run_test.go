@@ -9,8 +9,8 @@ import (
 
 	"icehose/catalog"
 	"icehose/sink"
-	sinksource "icehose/sink/source"
 	"icehose/sink/sinktest"
+	sinksource "icehose/sink/source"
 	"icehose/transform"
 )
 
