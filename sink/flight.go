@@ -78,6 +78,11 @@ func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
 	if len(w.changes) == 0 && f.offsets.equal(w.offsets) && (!w.fresh || len(w.starts) == 0) {
 		return nil
 	}
+	if s.options.Kept != nil {
+		if err := s.options.Kept(); err != nil {
+			return fmt.Errorf("commit table %s: %w", w.name(), err)
+		}
+	}
 	s.buffered -= w.size()
 	w.launch(f)
 	if !s.options.Background {
@@ -104,8 +109,13 @@ func (s *Sink) land(ctx context.Context, w *writer) error {
 func (s *Sink) commitAll(ctx context.Context, always bool) error {
 	var all error
 	s.options.gaveUp.Store(false)
-	for _, w := range s.opened() {
+	opened := s.opened()
+	for i, w := range opened {
 		if all = joinLine(all, s.commit(ctx, w, always)); errors.Is(all, ErrUnavailable) {
+			break
+		}
+		if left := len(opened) - i - 1; all != nil && ctx.Err() != nil && left > 0 { // none of them would go any better
+			all = joinLine(all, fmt.Errorf("%d more tables were not tried", left))
 			break
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+
+	"icehose/internal/canon"
 )
 
 // prepared prepares a commit, if need be several times: files of tombstones are
@@ -93,6 +95,10 @@ func (w *writer) deletedAt(c *change, f *flight) int64 {
 	return f.clock.now
 }
 
+// keepLatest is up to how many keys the memory of a writer's map is kept for its
+// next buffer: some 150 KB.
+const keepLatest = 4096
+
 // launch makes f the commit that comes next, whatever happens: the guard takes
 // its changes for done, and a new buffer begins. Should it never land, nothing
 // that w decides from now on ever will either.
@@ -109,6 +115,9 @@ func (w *writer) launch(f *flight) {
 			}
 		}
 		w.guard.advance(f.clock)
+		if len(w.latest) > keepLatest {
+			w.latest = make(map[canon.Hash]int) // a map that was cleared keeps its size
+		}
 		clear(w.latest)
 	}
 	w.data, w.changes, w.staged = nil, nil, nil

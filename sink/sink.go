@@ -112,6 +112,10 @@ type Options struct {
 	// as handled, so whoever needs it must keep it here. If it cannot be kept, or
 	// is not to be: with an error, which Deliver returns, the record is not handled.
 	Reject func(Offset, *RejectError) error
+	// Kept is called before each commit: what Reject was given must be safe when it
+	// returns, since the commit says that those records were handled. Nothing is
+	// committed if it fails. Default: Reject keeps what it is given at once.
+	Kept func() error
 	// Refused is called by Open for each table that cannot take rows of the
 	// pipeline file (ErrRefused). Its rows are rejected (SchemaRefused), and
 	// the others go on. Without it Open fails.
@@ -332,7 +336,7 @@ func (s *Sink) put(w *writer, d *Delivery) error {
 
 // reject tells of a row of w, or of none, that cannot be written.
 func (s *Sink) reject(w *writer, d *Delivery, err *RejectError) error {
-	s.options.Log.Warn("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
+	s.options.Log.Info("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
 		slog.String("reason", string(err.Reason)), slog.String("shard", d.Offset.Shard), slog.String("sequence", d.Offset.Sequence))
 	if w != nil {
 		w.rejected.Add(1)

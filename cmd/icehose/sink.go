@@ -62,8 +62,8 @@ numbers show that this is their order, by the numbers in their names: part-2 bef
 part-10. A followed file keeps its name and only grows; one that had records when it was
 renamed, cut or written anew ends the command.
 
-An interrupt (SIGINT, SIGTERM) commits what was delivered and ends within 10 seconds,
-with status 2 unless everything was read. It is how --follow ends, with status 0.
+An interrupt (SIGINT, SIGTERM) commits what was delivered, as far as 8 seconds allow, and
+ends within 10, with status 2 unless everything was read; the next run reads the rest again. It is how --follow ends, with status 0.
 
 A terminal shows how far it is: a bar of the bytes of the files, unless they are followed
 or one is standard input, and a row of numbers. lag is the age of the newest change read,
@@ -250,6 +250,7 @@ func (r *sinkRun) open(ctx, work context.Context) (store *iceberg.Store, err err
 	o := sink.Options{
 		FlushRows: r.cmd.FlushRows, FlushBytes: int(r.cmd.FlushBytes), Horizon: r.cmd.Horizon, Log: r.env.log, Now: time.Now, Background: true,
 		IndexMemory: int64(r.cmd.IndexMemory), IndexDir: r.cmd.indexDir(), RetryFor: r.cmd.RetryFor, Stopping: ctx.Done(), Continue: r.cmd.Continue, Refused: r.onRefused(),
+		Kept:   r.rejects.sync,
 		Reject: func(o sink.Offset, reason *sink.RejectError) error { return r.rejected(work, o, reason) },
 	}
 	err = sink.Again(ctx, o, "open lake", iceberg.MayPass, func() (err error) {

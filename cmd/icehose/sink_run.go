@@ -38,8 +38,10 @@ type sinkRun struct {
 	oldKeys     int64             // rows left under a former key
 	damaged     int64             // lines that hold no record
 	bare        int64             // of damaged: those that hold what DMS wrote, without its envelope
-	flushes     int
-	all         bool // everything was read, to its end
+	unsaid      int               // flushes since tables that got no rows noted how far the stream was read
+	sayAfter    time.Time         // they do not before this
+	pendingSize int               // bytes, of all of pending
+	all         bool              // everything was read, to its end
 
 	refused map[string]string // target table -> why it takes no rows
 
@@ -51,6 +53,7 @@ type sinkRun struct {
 type shardBatch struct {
 	records []sinksource.Record
 	inputs  []transform.Record
+	size    int // bytes of the records
 }
 
 // carry delivers every record that the source yields, until it ends or ctx is
@@ -98,7 +101,7 @@ func (r *sinkRun) carry(ctx, work context.Context) error {
 // read reads the source until reading is done. Its end, or the error that ends
 // it, is told before records is closed; not that it was stopped.
 func (r *sinkRun) read(reading context.Context, after map[string]sink.Offset) (<-chan sinksource.Record, <-chan error) {
-	records, ended := make(chan sinksource.Record, 1024), make(chan error, 1)
+	records, ended := make(chan sinksource.Record, 256), make(chan error, 1)
 	// On standard input a reader cannot be woken: it is left behind, and ends
 	// with the process.
 	go func() {
@@ -144,21 +147,31 @@ func (r *sinkRun) take(ctx, work context.Context, records <-chan sinksource.Reco
 	}
 }
 
-// checkpointEvery is after how many flushes tables that got no rows note how
-// far the stream was read: a run that is killed has to read that much again.
-const checkpointEvery = 30
+const (
+	// checkpointEvery is after how many flushes tables that got no rows note how
+	// far the stream was read: a run that is killed has to read that much again.
+	checkpointEvery = 30
+	// checkpointRest is how many times as long as those notes took they are left out
+	// after that: with very many tables they would take all the time.
+	checkpointRest = 20
+)
 
 // flush commits everything that was read.
 func (r *sinkRun) flush(ctx context.Context) error {
 	if err := r.deliverAll(ctx); err != nil {
 		return err
 	}
-	commit := r.sink.Flush
-	if r.flushes++; r.flushes%checkpointEvery == 0 {
-		commit = r.sink.Checkpoint
-	}
-	if err := commit(ctx); err != nil {
-		return err
+	began := time.Now()
+	if r.unsaid++; r.unsaid < checkpointEvery || began.Before(r.sayAfter) {
+		if err := r.sink.Flush(ctx); err != nil {
+			return err
+		}
+	} else {
+		if err := r.sink.Checkpoint(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		r.unsaid, r.sayAfter = 0, now.Add(checkpointRest*now.Sub(began))
 	}
 	r.logStatus(ctx, r.env.log)
 	return nil
@@ -178,10 +191,15 @@ func (r *sinkRun) add(ctx context.Context, record sinksource.Record) error {
 	r.undelivered.Add(1)
 	b.records = append(b.records, record)
 	b.inputs = append(b.inputs, transform.Record{ID: record.Offset.Sequence, Data: record.Data, Origin: record.Origin})
-	if len(b.records) < r.cmd.Batch {
-		return nil
+	b.size += len(record.Data)
+	r.pendingSize += len(record.Data)
+	switch {
+	case r.pendingSize > int(r.cmd.FlushBytes)/2: // big records, or many shards
+		return r.deliverAll(ctx)
+	case len(b.records) >= r.cmd.Batch:
+		return r.deliver(ctx, b)
 	}
-	return r.deliver(ctx, b)
+	return nil
 }
 
 // addDamaged takes a line that holds no record. Unless it is kept the run ends
@@ -267,10 +285,14 @@ func (r *sinkRun) deliver(ctx context.Context, b *shardBatch) error {
 		return err
 	}
 	r.undelivered.Add(-int64(len(b.records)))
-	b.records, b.inputs = b.records[:0], b.inputs[:0]
+	r.pendingSize -= b.size
 	if unkept == nil {
+		clear(b.records) // what they hold is not needed any more
+		clear(b.inputs)
+		*b = shardBatch{records: b.records[:0], inputs: b.inputs[:0]}
 		return nil
 	}
+	*b = shardBatch{} // it is the last, and what failed in it is told of yet
 	if table := r.tables[unkept.table]; table != nil {
 		table.changes, table.failed = table.changes+1, table.failed+1
 	} else {
@@ -354,7 +376,7 @@ func (r *sinkRun) rejected(ctx context.Context, o sink.Offset, reason *sink.Reje
 		return fmt.Errorf("keep rejected record: shard %s has none at %d", o.Shard, o.Ordinal)
 	}
 	f := failure{record: &records[i], reason: string(reason.Reason), table: reason.Database + "." + reason.Table, column: reason.Column, by: "sink"}
-	if err := errors.Join(r.fail(ctx, &f), r.rejects.sync()); err != nil {
+	if err := r.fail(ctx, &f); err != nil { // forced to the disk before the next commit
 		return fmt.Errorf("keep rejected record: %w", err)
 	}
 	if r.rejects == nil {

@@ -29,9 +29,13 @@ type sinkStatus struct {
 	source                                        sinksource.Progress // what is not read yet, in bytes
 }
 
+// clocksApart is how far the source's clock may be ahead of this machine's.
+const clocksApart = time.Minute
+
 func (r *sinkRun) status() sinkStatus {
 	s := sinkStatus{records: r.records.Load(), failed: r.failed.Load(), lag: -1, uncommitted: r.undelivered.Load(), source: r.source.Progress()}
 	var newest time.Time
+	now := time.Now()
 	for _, t := range r.sink.Stats() {
 		s.applied += t.Applied
 		s.superseded += t.Superseded + t.Collapsed
@@ -42,12 +46,13 @@ func (r *sinkRun) status() sinkStatus {
 		s.retrying = s.retrying || t.Retrying
 		// The counts are not read at one moment.
 		s.uncommitted += max(0, t.Delivered-t.Applied-t.Collapsed-t.Superseded-t.Skipped-t.Rejected)
-		if t.Newest.After(newest) {
+		// A change dated in the future says nothing of how late the others are.
+		if t.Newest.After(newest) && t.Newest.Before(now.Add(clocksApart)) {
 			newest = t.Newest
 		}
 	}
 	if !newest.IsZero() {
-		s.lag = time.Since(newest)
+		s.lag = max(0, now.Sub(newest))
 	}
 	return s
 }
@@ -111,8 +116,14 @@ func (r *sinkRun) logStatus(ctx context.Context, log *slog.Logger) {
 	s := r.status()
 	attrs := []slog.Attr{
 		slog.Int64("records", s.records), slog.Int64("applied", s.applied), slog.Int64("superseded", s.superseded), slog.Int64("commits", s.commits),
-		slog.Int64("failed", s.failed), slog.String("lag", s.lagText()), slog.Float64("lag_seconds", max(0, s.lag.Seconds())),
-		slog.Int64("uncommitted_records", s.uncommitted),
+		slog.Int64("failed", s.failed),
+	}
+	if s.lag >= 0 { // else nobody knows
+		attrs = append(attrs, slog.String("lag", s.lagText()), slog.Float64("lag_seconds", s.lag.Seconds()))
+	}
+	attrs = append(attrs, slog.Int64("uncommitted_records", s.uncommitted))
+	if s.retrying {
+		attrs = append(attrs, slog.Bool("retrying", true))
 	}
 	if s.source.Known {
 		attrs = append(attrs, slog.Int64("unread_bytes", s.source.Left()))

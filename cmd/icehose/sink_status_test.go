@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +63,38 @@ func TestInBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 19: "1.5 MiB", 1 << 40: "1.0 TiB", 1 << 50: "1024.0 TiB"} {
 		if got := inBytes(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// A change that is dated in the future, by a wrong clock of the source, is not
+// taken for how late the others are; and a lag that nobody knows is not 0.
+func TestLagWithoutTheFuture(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&out, nil))
+	r, _ := slowRun(t, redrivePipeline, 0, sinkCmd{FlushBytes: 1 << 20, Batch: 1})
+	r.source = &sinksource.Files{}
+	for i, step := range []struct {
+		table string
+		after time.Duration
+		want  string
+	}{
+		{"orders", 48 * time.Hour, `"failed":0,"uncommitted_records":`}, {"log", -3 * time.Hour, `"failed":0,"lag":"3h0m0s","lag_seconds":10800.`},
+		{"log", 10 * time.Second, `"failed":0,"lag":"0s","lag_seconds":0,`},
+	} {
+		at := time.Now().Add(step.after).UTC().Format("2006-01-02T15:04:05.000000Z")
+		record := orderRecord("0", i)
+		record.Data = fmt.Appendf(nil, `{"data":{"id":%d},"metadata":{"timestamp":%q,"record-type":"data","operation":"insert","partition-key-type":"primary-key",`+
+			`"schema-name":"public","table-name":%q,"transaction-id":%d,"transaction-record-id":1,"commit-timestamp":%[2]q,"stream-position":"00000000/0000100%[1]d.2.00000000/0000100%[1]d"}}`,
+			i, at, step.table, i+1)
+		if err := r.add(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		r.logStatus(t.Context(), log)
+		if got := out.String(); !strings.Contains(got, step.want) {
+			t.Errorf("a change of %v later: %s, want %s", step.after, got, step.want)
 		}
 	}
 }
