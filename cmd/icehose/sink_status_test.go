@@ -80,7 +80,8 @@ func TestLagWithoutTheFuture(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{"orders", 48 * time.Hour, `"failed":0,"uncommitted_records":`}, {"log", -3 * time.Hour, `"failed":0,"lag":"3h0m0s","lag_seconds":10800.`},
+		{"orders", 48 * time.Hour, `"failed":0,"uncommitted_records":`},
+		{"log", -3 * time.Hour, `"failed":0,"lag":"3h0m0s","lag_seconds":10800.`},
 		{"log", 10 * time.Second, `"failed":0,"lag":"0s","lag_seconds":0,`},
 	} {
 		at := time.Now().Add(step.after).UTC().Format("2006-01-02T15:04:05.000000Z")
