@@ -124,10 +124,10 @@ interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers
 # they need in turn is pinned beside them.
 PYTHON_SETS := catalog/artifact/interop/requirements.txt interop/requirements.txt cloudformation/emulate/requirements.txt cloudformation/emulate/requirements-policy.txt
 constraints = $(subst requirements,constraints,$(1))
-$(INTEROP): catalog/artifact/interop/requirements.txt
-$(ENGINES): interop/requirements.txt
-$(EMULATE): cloudformation/emulate/requirements.txt
-$(POLICY): cloudformation/emulate/requirements-policy.txt
+$(INTEROP): catalog/artifact/interop/requirements.txt catalog/artifact/interop/constraints.txt
+$(ENGINES): interop/requirements.txt interop/constraints.txt
+$(EMULATE): cloudformation/emulate/requirements.txt cloudformation/emulate/constraints.txt
+$(POLICY): cloudformation/emulate/requirements-policy.txt cloudformation/emulate/constraints-policy.txt
 $(INTEROP) $(ENGINES) $(EMULATE) $(POLICY):
 	@mkdir -p $(TOOLS)
 	@rm -rf $@
@@ -221,7 +221,7 @@ fuzz: ## every fuzz target for FUZZTIME
 			echo "fuzz $$target in $$(dirname "$$file")"; \
 			fuzz() { go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; }; \
 			late() { grep -q 'context deadline exceeded' "$$log" && ! grep -q 'Failing input' "$$log"; }; \
-			fuzz | tee "$$log" || { late && fuzz | tee "$$log"; } || { late && fuzz; }; \
+			fuzz | tee "$$log" || { late && fuzz | tee "$$log"; } || { late && fuzz; } || exit 1; \
 		done; \
 	done
 

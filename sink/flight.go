@@ -78,10 +78,8 @@ func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
 	if len(w.changes) == 0 && f.offsets.equal(w.offsets) && (!w.fresh || len(w.starts) == 0) {
 		return nil
 	}
-	if s.options.Kept != nil {
-		if err := s.options.Kept(); err != nil {
-			return fmt.Errorf("commit table %s: %w", w.name(), err)
-		}
+	if err := s.kept(); err != nil {
+		return fmt.Errorf("commit table %s: %w", w.name(), err)
 	}
 	s.buffered -= w.size()
 	w.launch(f)
@@ -92,6 +90,17 @@ func (s *Sink) begin(ctx context.Context, w *writer, always bool) error {
 	air.wait = s.options.Beside(func() { air.err = s.land(ctx, w) })
 	s.air = air
 	return nil
+}
+
+// kept asks whether what was rejected is safe. It asks no more once it was not:
+// a disk tells of a write that it has lost once only.
+func (s *Sink) kept() error {
+	if s.options.Kept != nil && s.unkept == nil {
+		if err := s.options.Kept(); err != nil {
+			s.unkept = fmt.Errorf("keep what was rejected: %w: %w", ErrUnavailable, err)
+		}
+	}
+	return s.unkept
 }
 
 // land lands the flight of w and measures it.

@@ -29,6 +29,7 @@ func TestKeptBeforeCommit(t *testing.T) {
 			Reject:     func(sink.Offset, *sink.RejectError) error { rejected++; return nil },
 			Kept: func() error {
 				if broken {
+					broken = false
 					return full
 				}
 				safe = rejected
@@ -49,6 +50,9 @@ func TestKeptBeforeCommit(t *testing.T) {
 		deliver(t, s, give(3, `{`))
 		if err := s.Checkpoint(t.Context()); !errors.Is(err, full) {
 			t.Errorf("committed with what was rejected at risk: %v", err)
+		}
+		if err := s.Checkpoint(t.Context()); !errors.Is(err, full) {
+			t.Errorf("committed although what was rejected is lost: %v", err)
 		}
 		if err := s.Abandon(); err != nil {
 			t.Fatal(err)

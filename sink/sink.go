@@ -113,8 +113,9 @@ type Options struct {
 	// is not to be: with an error, which Deliver returns, the record is not handled.
 	Reject func(Offset, *RejectError) error
 	// Kept is called before each commit: what Reject was given must be safe when it
-	// returns, since the commit says that those records were handled. Nothing is
-	// committed if it fails. Default: Reject keeps what it is given at once.
+	// returns, since the commit says that those records were handled. Once it has
+	// failed nothing is committed any more. Default: Reject keeps what it is given at
+	// once.
 	Kept func() error
 	// Refused is called by Open for each table that cannot take rows of the
 	// pipeline file (ErrRefused). Its rows are rejected (SchemaRefused), and
@@ -184,6 +185,7 @@ type Sink struct {
 	air      *landing
 	room     *indexRoom
 	together *checkpoints
+	unkept   error // why what was rejected is not safe
 	spares   spares
 }
 
@@ -336,7 +338,11 @@ func (s *Sink) put(w *writer, d *Delivery) error {
 
 // reject tells of a row of w, or of none, that cannot be written.
 func (s *Sink) reject(w *writer, d *Delivery, err *RejectError) error {
-	s.options.Log.Info("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
+	tell := s.options.Log.Info
+	if s.options.Reject == nil {
+		tell = s.options.Log.Warn // nobody else does
+	}
+	tell("row rejected", slog.String("table", err.Database+"."+err.Table), slog.String("column", err.Column),
 		slog.String("reason", string(err.Reason)), slog.String("shard", d.Offset.Shard), slog.String("sequence", d.Offset.Sequence))
 	if w != nil {
 		w.rejected.Add(1)

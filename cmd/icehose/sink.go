@@ -62,8 +62,9 @@ numbers show that this is their order, by the numbers in their names: part-2 bef
 part-10. A followed file keeps its name and only grows; one that had records when it was
 renamed, cut or written anew ends the command.
 
-An interrupt (SIGINT, SIGTERM) commits what was delivered, as far as 8 seconds allow, and
-ends within 10, with status 2 unless everything was read; the next run reads the rest again. It is how --follow ends, with status 0.
+An interrupt (SIGINT, SIGTERM) commits what was delivered, as far as 8 seconds allow,
+and ends within 10 seconds, with status 2 unless everything was read. What it did not
+commit the next run reads again. It is how --follow ends, with status 0.
 
 A terminal shows how far it is: a bar of the bytes of the files, unless they are followed
 or one is standard input, and a row of numbers. lag is the age of the newest change read,

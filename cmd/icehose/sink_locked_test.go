@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func TestStopWithin(t *testing.T) {
 	if stopWithin+catalogWait >= stopsWithin {
 		t.Errorf("%s to commit and %s for a lock, of %s", stopWithin, catalogWait, stopsWithin)
 	}
-	if help := (*sinkCmd)(nil).Help(); !strings.Contains(help, "ends within 10 seconds") {
+	if help := (*sinkCmd)(nil).Help(); !strings.Contains(help, "ends within 10 seconds") || !strings.Contains(help, fmt.Sprintf("as far as %d seconds allow", int(stopWithin.Seconds()))) {
 		t.Error("the help promises another time")
 	}
 }

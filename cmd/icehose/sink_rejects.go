@@ -38,6 +38,7 @@ type rejects struct {
 	file  *os.File
 	force func(*os.File) error // to the disk
 	dirty bool
+	lost  error // why what was written may not be on the disk, of which the disk tells once
 }
 
 // openRejects opens the file, and makes it when it is not there. It must not be
@@ -136,11 +137,15 @@ func (r *rejects) write(f *failure) error {
 
 // sync forces what was written to the disk.
 func (r *rejects) sync() error {
-	if r == nil || !r.dirty {
+	if r == nil {
 		return nil
 	}
+	if r.lost != nil || !r.dirty {
+		return r.lost
+	}
 	if err := r.force(r.file); err != nil {
-		return fmt.Errorf("write rejects: %w", err)
+		r.lost = fmt.Errorf("write rejects: %w", err)
+		return r.lost
 	}
 	r.dirty = false
 	return nil

@@ -277,9 +277,6 @@ func (r *sinkRun) deliver(ctx context.Context, b *shardBatch) error {
 		}
 		deliveries[i].Row = row
 	}
-	if err := r.rejects.sync(); err != nil { // before a commit says that they were handled
-		return err
-	}
 	r.delivering = b
 	if err := errors.Join(r.sink.Deliver(ctx, deliveries), context.Cause(ctx)); err != nil {
 		return err
