@@ -56,6 +56,7 @@ func readChaos(t *testing.T, name string) {
 			Open: func(ctx context.Context) (sink.Store, func() error, error) {
 				store, err := iceberg.Open(ctx, w.dir, iceberg.Options{
 					Sync: func(f *os.File) error { return disk.Write(f.Name()) }, Retention: iceberg.Retention{SnapshotAge: -1},
+					SyncAtOnce: true, // a rival that commits in the middle would wait for what is being forced
 				})
 				if err != nil {
 					return nil, nil, err

@@ -55,11 +55,11 @@ func chaosLake(t *testing.T) sinktest.ChaosLake {
 		Open: func(ctx context.Context) (sink.Store, func() error, error) {
 			store, err := iceberg.Open(ctx, dir, iceberg.Options{
 				Sync: func(f *os.File) error { return disk.Write(f.Name()) }, Retention: iceberg.Retention{SnapshotAge: -1},
+				SyncAtOnce: true, // the same seed must write in the same order
 			})
 			if err != nil {
 				return nil, nil, err
 			}
-			store.ForceAtOnce() // the same seed must write in the same order
 			return store, store.Close, nil
 		},
 		Observe: h.observe,

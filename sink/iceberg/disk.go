@@ -33,8 +33,12 @@ type disk struct {
 	failed  map[string]error // by path: files that could not be forced
 }
 
-func newDisk(sync func(*os.File) error) *disk {
-	return &disk{sync: sync, slots: make(chan struct{}, forcedBeside), pending: make(map[*diskFile]struct{}), failed: make(map[string]error)}
+func newDisk(o *Options) *disk {
+	d := &disk{sync: o.Sync, pending: make(map[*diskFile]struct{}), failed: make(map[string]error)}
+	if !o.SyncAtOnce {
+		d.slots = make(chan struct{}, forcedBeside)
+	}
+	return d
 }
 
 // forcedBeside is how many files are forced at a time.

@@ -24,7 +24,7 @@ func TestRivalNotes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s rows %t", reader, rows), func(t *testing.T) {
 				t.Parallel()
 				var interrupt func()
-				store, err := iceberg.Open(t.Context(), t.TempDir(), iceberg.Options{Sync: func(f *os.File) error {
+				store, err := iceberg.Open(t.Context(), t.TempDir(), iceberg.Options{SyncAtOnce: true, Sync: func(f *os.File) error {
 					if then := interrupt; then != nil && strings.HasSuffix(f.Name(), ".parquet") {
 						interrupt = nil
 						then()
@@ -35,7 +35,6 @@ func TestRivalNotes(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { closeStore(t, store) })
-				store.ForceAtOnce() // the rival waits for what is being forced
 				p := sinktest.Pipeline(t, errorPipeline(reader, ""))
 				begin := func() *sink.Sink {
 					t.Helper()

@@ -57,6 +57,10 @@ type Options struct {
 	// File.Sync. A lake that nobody will miss can do without: with a Sync that
 	// is given, a SQLite catalog is not forced to the disk either.
 	Sync func(*os.File) error
+	// SyncAtOnce lets files be forced to the disk when they are closed, one after
+	// the other, and not beside what is written next. A Sync that writes to the lake
+	// itself needs it: a commit waits for all files that are being forced.
+	SyncAtOnce bool
 	// Parquet holds table properties that the sink's data files are written
 	// with where the table does not say otherwise; default DefaultParquet().
 	// They do not become properties of the table.
@@ -172,7 +176,7 @@ func newStore(name string, o Options) *Store {
 	o.defaults()
 	useDisk()
 	useBuckets()
-	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: newDisk(o.Sync), lockWait: o.LockWait, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
+	return &Store{name: name, readOnly: o.ReadOnly, beside: o.Beside, disk: newDisk(&o), lockWait: o.LockWait, parquet: o.Parquet, retention: o.Retention, properties: o.Properties, log: o.Log}
 }
 
 // Open opens the lake in dir and creates it if there is none.

@@ -80,10 +80,6 @@ func (s *Store) Repartition(ctx context.Context, t *catalog.Table, column string
 	return err
 }
 
-// ForceAtOnce lets files be forced to the disk when they are closed, one after
-// the other.
-func (s *Store) ForceAtOnce() { s.disk.slots = nil }
-
 // LastingAt reports whether a lake of that location takes an error for one that
 // trying again does not mend.
 func LastingAt(location string, err error) bool {
