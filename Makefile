@@ -123,7 +123,6 @@ interop-sql: $(INTEROP) ## generated SQL and CloudFormation through real parsers
 # Python programs that check ours, each set in an environment of its own. What
 # they need in turn is pinned beside them.
 PYTHON_SETS := catalog/artifact/interop/requirements.txt interop/requirements.txt cloudformation/emulate/requirements.txt cloudformation/emulate/requirements-policy.txt
-constraints = $(subst requirements,constraints,$(1))
 $(INTEROP): catalog/artifact/interop/requirements.txt catalog/artifact/interop/constraints.txt
 $(ENGINES): interop/requirements.txt interop/constraints.txt
 $(EMULATE): cloudformation/emulate/requirements.txt cloudformation/emulate/constraints.txt
@@ -132,7 +131,7 @@ $(INTEROP) $(ENGINES) $(EMULATE) $(POLICY):
 	@mkdir -p $(TOOLS)
 	@rm -rf $@
 	python3 -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check --retries 10 -r $< -c $(call constraints,$<) || { rm -rf $@; exit 1; } # what is half there would be believed made
+	$@/bin/pip install --quiet --disable-pip-version-check --retries 10 -r $< -c $(word 2,$^) || { rm -rf $@; exit 1; } # what is half there would be believed made
 	@touch $@
 
 .PHONY: pins

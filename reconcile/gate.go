@@ -97,6 +97,17 @@ func (g *gate) each(tables int, waits func(int) bool, do func(int)) {
 	work.Wait()
 }
 
+// Patiently calls connect, and again for two seconds while tooMany says of its
+// error that the server had no connection left to give: it counts one for a moment
+// after it was closed.
+func Patiently[T any](ctx context.Context, tooMany func(error) bool, connect func() (T, error)) (T, error) {
+	got, err := connect()
+	for tries := 0; tooMany(err) && tries < 20 && Wait(ctx, 100*time.Millisecond) == nil; tries++ {
+		got, err = connect()
+	}
+	return got, err
+}
+
 // Wait waits with a timer, or until ctx is done; its cause is the error then. It is
 // the default of Options.Wait.
 func Wait(ctx context.Context, d time.Duration) error {

@@ -113,18 +113,13 @@ func (s *Sink) land(ctx context.Context, w *writer) error {
 	return err
 }
 
-// commitAll commits each table even if another fails, unless all would, and then
-// writes down how far they are together.
+// commitAll commits each table even if another fails, unless all would or ctx is
+// done, and then writes down how far they are together.
 func (s *Sink) commitAll(ctx context.Context, always bool) error {
 	var all error
 	s.options.gaveUp.Store(false)
-	opened := s.opened()
-	for i, w := range opened {
-		if all = joinLine(all, s.commit(ctx, w, always)); errors.Is(all, ErrUnavailable) {
-			break
-		}
-		if left := len(opened) - i - 1; all != nil && ctx.Err() != nil && left > 0 { // none of them would go any better
-			all = joinLine(all, fmt.Errorf("%d more tables were not tried", left))
+	for _, w := range s.opened() {
+		if all = joinLine(all, s.commit(ctx, w, always)); errors.Is(all, ErrUnavailable) || all != nil && ctx.Err() != nil {
 			break
 		}
 	}

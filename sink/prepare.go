@@ -117,8 +117,9 @@ func (w *writer) launch(f *flight) {
 		w.guard.advance(f.clock)
 		if len(w.latest) > keepLatest {
 			w.latest = make(map[canon.Hash]int) // a map that was cleared keeps its size
+		} else {
+			clear(w.latest)
 		}
-		clear(w.latest)
 	}
 	w.data, w.changes, w.staged = nil, nil, nil
 }

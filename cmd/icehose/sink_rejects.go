@@ -38,7 +38,6 @@ type rejects struct {
 	file  *os.File
 	force func(*os.File) error // to the disk
 	dirty bool
-	lost  error // why what was written may not be on the disk, of which the disk tells once
 }
 
 // openRejects opens the file, and makes it when it is not there. It must not be
@@ -137,15 +136,11 @@ func (r *rejects) write(f *failure) error {
 
 // sync forces what was written to the disk.
 func (r *rejects) sync() error {
-	if r == nil {
+	if r == nil || !r.dirty {
 		return nil
 	}
-	if r.lost != nil || !r.dirty {
-		return r.lost
-	}
 	if err := r.force(r.file); err != nil {
-		r.lost = fmt.Errorf("write rejects: %w", err)
-		return r.lost
+		return fmt.Errorf("write rejects: %w", err)
 	}
 	r.dirty = false
 	return nil

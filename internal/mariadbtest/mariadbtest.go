@@ -155,6 +155,9 @@ func (s *Server) Stop() error {
 	return errors.Join(s.end(), os.RemoveAll(s.home))
 }
 
+// endsWithin is how long a server may take to end before it is killed.
+const endsWithin = 2 * time.Minute
+
 func (s *Server) end() error {
 	if s.command == nil {
 		return nil
@@ -167,10 +170,10 @@ func (s *Server) end() error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(2 * time.Minute):
+	case <-time.After(endsWithin):
 		err := process.Kill()
 		<-s.exited
-		return errors.Join(errors.New("stop mariadb: it did not end within 30 s and was killed"), err)
+		return errors.Join(fmt.Errorf("stop mariadb: it did not end within %s and was killed", endsWithin), err)
 	}
 }
 

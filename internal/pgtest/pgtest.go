@@ -168,6 +168,9 @@ func (s *Server) Stop() error {
 	return errors.Join(s.end(), os.RemoveAll(s.home))
 }
 
+// endsWithin is how long a server may take to end before it is killed.
+const endsWithin = 2 * time.Minute
+
 func (s *Server) end() error {
 	if s.command == nil || s.command.Process == nil {
 		return nil
@@ -181,10 +184,10 @@ func (s *Server) end() error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(2 * time.Minute):
+	case <-time.After(endsWithin):
 		err := process.Kill()
 		<-s.exited
-		return errors.Join(errors.New("stop postgresql: it did not end within 30 s and was killed"), err)
+		return errors.Join(fmt.Errorf("stop postgresql: it did not end within %s and was killed", endsWithin), err)
 	}
 }
 

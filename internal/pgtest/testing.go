@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -70,6 +71,22 @@ func Execute(tb testing.TB, conn *pgx.Conn, sql string) {
 	if _, err := conn.Exec(tb.Context(), sql); err != nil {
 		tb.Fatalf("%s: %v", sql, err)
 	}
+}
+
+// Waiting waits until as many sessions of the database wait for a lock.
+func Waiting(tb testing.TB, conn *pgx.Conn, sessions int) {
+	tb.Helper()
+	for range 6000 {
+		var n int
+		if err := conn.QueryRow(tb.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
+			tb.Fatal(err)
+		}
+		if n == sessions {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	tb.Fatalf("not %d sessions wait for a lock", sessions)
 }
 
 // Repeat executes statements one after the other, again and again, beside the

@@ -97,7 +97,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Reader, error) {
 	for range o.MaxConnections {
 		r.free <- struct{}{}
 	}
-	if r.mariadb, err = patiently(ctx, func() (bool, error) { return isMariaDB(ctx, db) }); err != nil {
+	if r.mariadb, err = reconcile.Patiently(ctx, tooMany, func() (bool, error) { return isMariaDB(ctx, db) }); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	r.places = r.mariadb
@@ -141,21 +141,11 @@ func (r *Reader) connect(ctx context.Context) (*sql.Conn, error) {
 		return nil, ctx.Err()
 	case <-r.free:
 	}
-	conn, err := patiently(ctx, func() (*sql.Conn, error) { return r.dial(ctx) })
+	conn, err := reconcile.Patiently(ctx, tooMany, func() (*sql.Conn, error) { return r.dial(ctx) })
 	if err != nil {
 		r.free <- struct{}{}
 	}
 	return conn, err
-}
-
-// patiently connects, and again if the server has no connection left: it counts
-// one for a moment after it was closed.
-func patiently[T any](ctx context.Context, connect func() (T, error)) (T, error) {
-	got, err := connect()
-	for tries := 0; tooMany(err) && tries < 20 && reconcile.Wait(ctx, 100*time.Millisecond) == nil; tries++ {
-		got, err = connect()
-	}
-	return got, err
 }
 
 // tooMany reports whether a server had no connection left to give, at all or to

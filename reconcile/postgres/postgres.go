@@ -143,11 +143,7 @@ func (r *Reader) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, ctx.Err()
 	case <-r.free:
 	}
-	conn, err := r.dial(ctx)
-	// A server counts a connection for a moment after it was closed.
-	for tries := 0; tooMany(err) && tries < 20 && reconcile.Wait(ctx, 100*time.Millisecond) == nil; tries++ {
-		conn, err = r.dial(ctx)
-	}
+	conn, err := reconcile.Patiently(ctx, tooMany, func() (*pgx.Conn, error) { return r.dial(ctx) })
 	if err != nil {
 		r.free <- struct{}{}
 	}

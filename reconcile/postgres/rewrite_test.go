@@ -8,28 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"icehose/catalog"
 	"icehose/internal/pgtest"
 	"icehose/reconcile/postgres"
 )
-
-// waiting waits until a session of the database waits for a lock.
-func waiting(t *testing.T, conn *pgx.Conn) {
-	t.Helper()
-	for range 6000 {
-		var n int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n == 1 {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	t.Fatal("nobody waits for a lock")
-}
 
 // What would make rows invisible to a view waits until it is closed, and does not
 // hold it up.
@@ -61,7 +43,7 @@ func TestViewOutlivesRewrite(t *testing.T) {
 					_, err := rewriter.Exec(t.Context(), tt.rewrite)
 					ended <- err
 				}()
-				waiting(t, conn)
+				pgtest.Waiting(t, conn, 1)
 				if got := rowCount(t, v); got != rows {
 					t.Errorf("%d rows, want %d", got, rows)
 				}

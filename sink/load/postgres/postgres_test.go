@@ -35,22 +35,6 @@ func later(t *testing.T, conn *pgx.Conn, sql string) <-chan error {
 	return done
 }
 
-// waiting waits until as many sessions of the database wait for a lock.
-func waiting(t *testing.T, conn *pgx.Conn, sessions int) {
-	t.Helper()
-	for range 6000 {
-		var n int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n == sessions {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	t.Fatalf("not %d sessions wait for a lock", sessions)
-}
-
 // outwaits waits until a load waits for transactions to end. It has asked twice:
 // who begins now is not one of them.
 func outwaits(t *testing.T, conn *pgx.Conn) {
@@ -163,7 +147,7 @@ func TestSnapshotOutlivesRewrite(t *testing.T) {
 			s := <-open(t, dsn, table(t, "t", tt.key), postgres.Options{Parallel: 4, LockTimeout: 3 * time.Second})
 			rewritten := later(t, pgtest.Connect(t, dsn), tt.rewrite)
 			if s.err == nil {
-				waiting(t, conn, 1)
+				pgtest.Waiting(t, conn, 1)
 			}
 			if got := rows(t, s); got != manyRows {
 				t.Errorf("%d rows, want %d", got, manyRows)
@@ -198,11 +182,11 @@ func TestSnapshotAwaitsRewrite(t *testing.T) {
 			if tt.key {
 				outwaits(t, conn)
 			} else {
-				waiting(t, conn, 1)
+				pgtest.Waiting(t, conn, 1)
 			}
 			if tt.queued != "" {
 				later(t, pgtest.Connect(t, dsn), tt.queued)
-				waiting(t, conn, 2)
+				pgtest.Waiting(t, conn, 2)
 			}
 			pgtest.Execute(t, blocker, "COMMIT")
 			if got := rows(t, <-s); got != manyRows {
@@ -222,7 +206,7 @@ func TestSnapshotAwaitsLaterRewrite(t *testing.T) {
 	outwaits(t, conn)
 	pgtest.Execute(t, rewriter, "BEGIN; ALTER TABLE t ALTER id TYPE bigint")
 	pgtest.Execute(t, writer, "COMMIT")
-	waiting(t, conn, 1)
+	pgtest.Waiting(t, conn, 1)
 	pgtest.Execute(t, rewriter, "COMMIT")
 	if got := rows(t, <-s); got != manyRows {
 		t.Errorf("%d rows, want %d", got, manyRows)
